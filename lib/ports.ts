@@ -1,0 +1,272 @@
+/**
+ * Everything the shell reaches outside the process for, as interfaces only.
+ *
+ * Real ones live in `runtime/`, `upstream/` and `store/`; tests and the simulation bring their own.
+ */
+import type { AccountId, AttemptId, ProviderId } from "./core/domain.ts";
+import type { Evidence } from "./core/evidence.ts";
+import type { DurableChange, DurableState } from "./core/records.ts";
+
+/** Time. `schedule` is coarse in the real runtime (one wheel, not a timer a request) and never early. */
+export interface Clock {
+  /** UTC epoch ms. */
+  now(): number;
+  /** Calls back once at or after `atMs`; `cancel()` is cheap and may be called twice. */
+  schedule(atMs: number, callback: () => void): Scheduled;
+  /** Resolves `true` at or after `untilMs`, `false` as soon as the signal aborts. Leaves nothing behind. */
+  sleepUntil(untilMs: number, signal: AbortSignal | null): Promise<boolean>;
+}
+
+export interface Scheduled {
+  cancel(): void;
+}
+
+/** Chance. Never used inside decisions that must not depend on draw order; those hash a seed. */
+export interface Random {
+  /** Uniform in [0, 1). */
+  next(): number;
+}
+
+export interface Ids {
+  /** `req_` + 24 URL-safe characters. */
+  requestId(): string;
+  /** `bytes` random bytes, base64url. */
+  secret(bytes: number): string;
+}
+
+export interface Digest {
+  /** Lower-case hex. */
+  sha256(data: string | Uint8Array): string;
+  /** Constant-time comparison of two hex digests of equal length. */
+  equal(a: string, b: string): boolean;
+}
+
+export type LogLevel = "debug" | "info" | "warn" | "error";
+export type LogFields = Readonly<
+  Record<string, string | number | boolean | null | undefined | readonly (string | number)[]>
+>;
+
+/** Structured, batched, redacting. `event` is a fixed snake_case word; variable parts go into fields. */
+export interface Log {
+  write(level: LogLevel, event: string, fields?: LogFields): void;
+}
+
+// ---------------------------------------------------------------- network out
+
+export interface UpstreamRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Headers;
+  /** Bytes are sent as a Blob (ruling 15); a stream is sent once; null = no body. */
+  readonly body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>> | null;
+  /** Known length of a streamed body, or null (then chunked). Ignored for bytes. */
+  readonly bodyLength: number | null;
+  /** Never use a pooled connection. */
+  readonly fresh: boolean;
+  readonly connectTimeoutMs: number;
+  /** Time to a complete response head; 0 = no limit. */
+  readonly firstByteTimeoutMs: number;
+  readonly attempt: AttemptId;
+}
+
+export interface UpstreamResponse {
+  readonly status: number;
+  readonly headers: Headers;
+  /** Already decoded: `content-encoding` and `content-length` are removed from `headers` when they no longer hold. */
+  readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
+  /** Declared length of the body when it still holds, else null. */
+  readonly contentLength: number | null;
+}
+
+export type UpstreamResult =
+  | { readonly ok: true; readonly response: UpstreamResponse }
+  | { readonly ok: false; readonly evidence: Evidence };
+
+export interface Upstream {
+  /**
+   * One send, exactly one request on the wire. Never throws; an abort gives `client_cancelled`.
+   * Reading `response.body` may throw: `readBodyFailure` in `upstream/transport_error.ts` turns that into evidence.
+   */
+  send(request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamResult>;
+  /** What the error thrown by a body read means. */
+  bodyFailure(error: unknown): Evidence;
+  close(): void;
+}
+
+export interface DialRequest {
+  readonly url: string;
+  readonly headers: Headers;
+  readonly protocols: readonly string[];
+  readonly connectTimeoutMs: number;
+  readonly handshakeTimeoutMs: number;
+  readonly maxPayloadBytes: number;
+  readonly attempt: AttemptId;
+}
+
+/** An open upstream WebSocket. Frames that arrive before `onFrame` is set are kept in order. */
+export interface UpstreamSocket {
+  readonly headers: Headers;
+  readonly protocol: string;
+  readonly bufferedAmount: number;
+  send(data: string | Uint8Array): void;
+  ping(data?: Uint8Array): void;
+  pause(): void;
+  resume(): void;
+  close(code: number, reason: string): void;
+  /** Drops the connection without a closing handshake. */
+  terminate(): void;
+  listen(handlers: {
+    frame(data: string | Uint8Array): void;
+    ping(data: Uint8Array): void;
+    pong(data: Uint8Array): void;
+    drain(): void;
+    close(code: number, reason: string, clean: boolean): void;
+  }): void;
+}
+
+export type DialResult =
+  | { readonly ok: true; readonly socket: UpstreamSocket }
+  /** A refused handshake is an ordinary answer: status, headers, body (at most 64 KiB). */
+  | { readonly ok: false; readonly status: number; readonly headers: Headers; readonly body: Uint8Array }
+  | { readonly ok: false; readonly status: null; readonly evidence: Evidence };
+
+export interface Dialer {
+  dial(request: DialRequest, signal: AbortSignal): Promise<DialResult>;
+}
+
+// ---------------------------------------------------------------- credentials
+
+export interface TokenSet {
+  readonly accessToken: string;
+  readonly refreshToken: string | null;
+  readonly idToken: string | null;
+  /** UTC epoch ms, or null when nothing tells. */
+  readonly expiresAtMs: number | null;
+}
+
+export type RefreshResult =
+  | { readonly kind: "refreshed"; readonly tokens: Partial<TokenSet> & { readonly accessToken: string } }
+  | { readonly kind: "dead"; readonly reason: "invalid_grant" | "credential_invalid"; readonly code: string }
+  /** Not permanent: network, 408, 429, 5xx, an unreadable 400. `sent`: the request may have reached the issuer. */
+  | {
+    readonly kind: "retryable";
+    readonly code: string;
+    readonly retryAtMs: number | null;
+    readonly sent: boolean;
+  };
+
+export interface RefreshCall {
+  readonly kind: "codex" | "anthropic";
+  readonly url: string;
+  readonly refreshToken: string;
+  readonly nowMs: number;
+}
+
+/** One call to a token endpoint; no retry inside. */
+export interface TokenIssuer {
+  refresh(call: RefreshCall, signal: AbortSignal): Promise<RefreshResult>;
+}
+
+/** How an account authenticates at its provider. */
+export type Credential =
+  | { readonly kind: "api_key"; readonly apiKey: string }
+  | {
+    readonly kind: "oauth";
+    readonly tokens: TokenSet;
+    /** Value of `ChatGPT-Account-Id`, or null. */
+    readonly accountHeader: string | null;
+  };
+
+// ---------------------------------------------------------------- stores
+
+/** Thrown by every store when the disk or the database is gone; ends the process (ruling 9). */
+export class StoreFailure extends Error {
+  override readonly name = "StoreFailure";
+  constructor(readonly action: string, readonly reason: string, options?: ErrorOptions) {
+    super(`Cannot ${action}: ${reason}`, options);
+  }
+}
+
+export interface PoolStore {
+  /** @throws StoreFailure on a row that does not parse, naming table and key. */
+  load(): DurableState;
+  /** All changes in one transaction, durable when it returns. @throws StoreFailure */
+  apply(changes: readonly DurableChange[], nowMs: number): void;
+  /** Removes closed ledgers older than one hour, in batches. */
+  prune(nowMs: number): void;
+}
+
+export interface BindingRow {
+  readonly session: string;
+  readonly account: AccountId;
+  readonly createdAtMs: number;
+  readonly expiresAtMs: number;
+}
+
+export interface AffinityStore {
+  get(session: string): BindingRow | null;
+  /** First writer wins. @returns the row that holds now. */
+  bind(row: BindingRow): BindingRow;
+  /** Moves the row only while it still names `from`. @returns the row that holds now. */
+  compareAndSet(
+    session: string,
+    from: AccountId,
+    to: AccountId,
+    nowMs: number,
+    expiresAtMs: number,
+  ): BindingRow;
+  renew(session: string, expiresAtMs: number): void;
+  dropAccount(account: AccountId): void;
+  /** @returns how many rows went; call again while it equals `limit`. */
+  dropExpired(nowMs: number, limit: number): number;
+  count(): number;
+}
+
+export interface ManagedUser {
+  readonly id: string;
+  readonly name: string;
+  readonly enabled: boolean;
+  readonly keyHash: string;
+  readonly keyHint: string;
+  readonly createdAtMs: number;
+  readonly keyCreatedAtMs: number;
+}
+
+export interface UsageKey {
+  readonly tenant: string;
+  readonly keyHint: string;
+  readonly provider: ProviderId;
+  readonly model: string;
+  readonly effort: string;
+}
+
+export interface UsageCount {
+  readonly requests: number;
+  readonly failures: number;
+  readonly inputTokens: number;
+  readonly cachedTokens: number;
+  readonly outputTokens: number;
+  readonly reasoningTokens: number;
+}
+
+export interface AccountStore {
+  users(): readonly ManagedUser[];
+  createUser(user: ManagedUser): void;
+  updateUser(user: ManagedUser): void;
+  /** Adds to the 10-minute UTC bucket of `atMs`. */
+  addUsage(
+    rows: readonly { readonly key: UsageKey; readonly atMs: number; readonly count: UsageCount }[],
+  ): void;
+  usage(query: { readonly fromMs: number; readonly toMs: number; readonly tenant: string | null }): readonly {
+    readonly bucketAtMs: number;
+    readonly key: UsageKey;
+    readonly count: UsageCount;
+  }[];
+  dropUsageBefore(beforeMs: number, limit: number): number;
+  /** SHA-256 of the client key made at first start, or null. */
+  firstRunKeyHash(): string | null;
+  saveFirstRunKeyHash(hash: string): void;
+  /** File and call pins: an upstream resource id's hash -> account. */
+  pin(resource: string, account: AccountId, expiresAtMs: number): void;
+  pinned(resource: string, nowMs: number): AccountId | null;
+}

@@ -1,0 +1,6 @@
+/** Placeholder shape; the framer lands with its tests. */
+export interface SseFrame {
+  readonly raw: Uint8Array<ArrayBuffer>;
+  readonly event: string | null;
+  data(): string | null;
+}
