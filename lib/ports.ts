@@ -9,7 +9,7 @@ import type { DurableChange, DurableState } from "./core/records.ts";
 
 /** Time. `schedule` is coarse in the real runtime (one wheel, not a timer a request) and never early. */
 export interface Clock {
-  /** UTC epoch ms. */
+  /** UTC epoch ms. Never goes back, also when the wall clock does. */
   now(): number;
   /** Calls back once at or after `atMs`; `cancel()` is cheap and may be called twice. */
   schedule(atMs: number, callback: () => void): Scheduled;
