@@ -187,6 +187,11 @@ export class StoreFailure extends Error {
   }
 }
 
+/** Thrown by a store when a row would break a rule of uniqueness: the caller's to answer, never fatal. */
+export class StoreConflict extends Error {
+  override readonly name = "StoreConflict";
+}
+
 export interface PoolStore {
   /** @throws StoreFailure on a row that does not parse, naming table and key. */
   load(): DurableState;
@@ -219,7 +224,10 @@ export interface AffinityStore {
   dropAccount(account: AccountId): void;
   /** @returns how many rows went; call again while it equals `limit`. */
   dropExpired(nowMs: number, limit: number): number;
+  /** Live and expired rows together; those of dropped accounts do not count. */
   count(): number;
+  /** Writes the renewals gathered since the last call; called at intervals and before the end. */
+  flush(): void;
 }
 
 export interface ManagedUser {
@@ -250,8 +258,13 @@ export interface UsageCount {
 }
 
 export interface AccountStore {
+  /** Oldest first. */
   users(): readonly ManagedUser[];
+  /** Does not grow with the number of users. */
+  userByKeyHash(keyHash: string): ManagedUser | null;
+  /** @throws StoreConflict when the id, the name or the key is taken */
   createUser(user: ManagedUser): void;
+  /** @throws StoreConflict when the new name or key is taken; RangeError when there is no such user */
   updateUser(user: ManagedUser): void;
   /** Adds to the 10-minute UTC bucket of `atMs`. */
   addUsage(
@@ -269,4 +282,6 @@ export interface AccountStore {
   /** File and call pins: an upstream resource id's hash -> account. */
   pin(resource: string, account: AccountId, expiresAtMs: number): void;
   pinned(resource: string, nowMs: number): AccountId | null;
+  /** @returns how many pins went; call again while it equals `limit`. */
+  dropExpiredPins(nowMs: number, limit: number): number;
 }
