@@ -3,6 +3,7 @@
  *
  * Real ones live in `runtime/`, `upstream/` and `store/`; tests and the simulation bring their own.
  */
+import type { TokenSet } from "./core/credential.ts";
 import type { AccountId, AttemptId, ProviderId } from "./core/domain.ts";
 import type { Evidence } from "./core/evidence.ts";
 import type { DurableChange, DurableState } from "./core/records.ts";
@@ -136,13 +137,7 @@ export interface Dialer {
 
 // ---------------------------------------------------------------- credentials
 
-export interface TokenSet {
-  readonly accessToken: string;
-  readonly refreshToken: string | null;
-  readonly idToken: string | null;
-  /** UTC epoch ms, or null when nothing tells. */
-  readonly expiresAtMs: number | null;
-}
+export type { TokenSet };
 
 export type RefreshResult =
   | { readonly kind: "refreshed"; readonly tokens: Partial<TokenSet> & { readonly accessToken: string } }
