@@ -1,0 +1,267 @@
+/**
+ * The one way out for HTTP: one call of `send` is one request on the wire (design.md rulings 10, 15, 16, 18).
+ *
+ * Connections speak HTTP/1.1 only. Over HTTP/2 all streams of a host share one connection: a slow reader would hold
+ * the others back, the peer's stream limit would queue them without a word, and the runtime repeats refused streams
+ * by itself.
+ */
+import type { Evidence } from "../core/evidence.ts";
+import type {
+  Clock,
+  Scheduled,
+  Upstream,
+  UpstreamRequest,
+  UpstreamResponse,
+  UpstreamResult,
+} from "../ports.ts";
+import { canConnect, type Endpoint, PROBE_LIMIT_MS } from "./connect_probe.ts";
+import { decodeAnswer } from "./content_coding.ts";
+import { createEgress, type Egress, type EgressProxy, endpointOf, PROXY_VARIABLES } from "./egress_proxy.ts";
+import type { ProxyEnvironment } from "./egress_proxy.ts";
+import { outgoingBody } from "./outgoing_body.ts";
+import { AttemptEnded, CLIENT_CANCELLED, readBodyFailure, readSendFailure } from "./transport_error.ts";
+
+/** Below the 60 or 75 s after which common servers close an idle connection, so that we close first. */
+export const POOL_IDLE_MS = 55_000;
+const POOL_MAX_IDLE_PER_HOST = 512;
+
+export interface UpstreamOptions {
+  readonly clock: Clock;
+  /** `proxy-url` of the configuration. */
+  readonly proxyUrl: string;
+  readonly environment: ProxyEnvironment;
+  /** PEM certificates trusted besides the system's. */
+  readonly caCerts?: readonly string[];
+}
+
+/** @throws SyntaxError when a proxy URL cannot be read. */
+export function createUpstream(options: UpstreamOptions): Upstream {
+  return new HttpUpstream(options);
+}
+
+/** How requests to one origin leave: settled once, looked up for each request. */
+interface Way {
+  readonly pooled: Deno.HttpClient;
+  readonly fresh: Deno.HttpClient;
+  readonly proxy: EgressProxy | null;
+  /** What a connect probe knocks at. */
+  readonly endpoint: Endpoint;
+  /** True once an answer came over a pooled connection, which may lie idle in the pool since. */
+  answered: boolean;
+}
+
+class HttpUpstream implements Upstream {
+  readonly #clock: Clock;
+  readonly #egress: Egress;
+  readonly #caCerts: readonly string[];
+  readonly #ways = new Map<string, Way>();
+  readonly #clients = new Map<string, Pick<Way, "pooled" | "fresh">>();
+
+  constructor(options: UpstreamOptions) {
+    this.#clock = options.clock;
+    this.#egress = createEgress(options.proxyUrl, options.environment);
+    this.#caCerts = options.caCerts ?? [];
+  }
+
+  async send(request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamResult> {
+    if (signal.aborted) return { ok: false, evidence: CLIENT_CANCELLED };
+    const controller = new AbortController();
+    const cancel = () => controller.abort(new AttemptEnded(CLIENT_CANCELLED));
+    // Stays on after the head, so that the caller's signal also ends the body.
+    signal.addEventListener("abort", cancel, { once: true });
+    const outgoing = outgoingBody(request.body, request.bodyLength);
+    let proxied = false;
+    let maybePooled = false;
+    let watch: HeadWatch | null = null;
+    try {
+      const way = this.#way(request.url);
+      // Without a body there is nothing that keeps `fetch` from repeating a request whose pooled connection died.
+      const alone = request.fresh || outgoing.body === null;
+      proxied = way.proxy !== null;
+      maybePooled = !alone && way.answered;
+      watch = new HeadWatch(this.#clock, request, way, controller);
+      const response = await fetch(request.url, {
+        method: request.method,
+        headers: withoutAcceptEncoding(request.headers),
+        body: outgoing.body,
+        redirect: "manual",
+        client: alone ? way.fresh : way.pooled,
+        signal: controller.signal,
+      });
+      watch.stop();
+      if (!alone) way.answered = true;
+      return present(response, proxied && request.url.startsWith("http:"));
+    } catch (error) {
+      watch?.stop();
+      signal.removeEventListener("abort", cancel);
+      if (outgoing.sourceFailed()) return { ok: false, evidence: CLIENT_CANCELLED };
+      return { ok: false, evidence: readSendFailure(error, { proxied, maybePooled }) };
+    }
+  }
+
+  bodyFailure(error: unknown): Evidence {
+    return readBodyFailure(error);
+  }
+
+  close(): void {
+    for (const { pooled, fresh } of this.#clients.values()) {
+      pooled.close();
+      fresh.close();
+    }
+    this.#clients.clear();
+    this.#ways.clear();
+  }
+
+  #way(url: string): Way {
+    const target = new URL(url);
+    const known = this.#ways.get(target.origin);
+    if (known !== undefined) return known;
+    if (target.protocol !== "http:" && target.protocol !== "https:") {
+      throw new TypeError(`Cannot send: scheme must be http or https, got ${target.protocol}`);
+    }
+    const proxy = this.#egress.proxyFor(target);
+    const way = { ...this.#clientsFor(proxy), proxy, endpoint: proxy ?? endpointOf(target), answered: false };
+    this.#ways.set(target.origin, way);
+    return way;
+  }
+
+  #clientsFor(proxy: EgressProxy | null): Pick<Way, "pooled" | "fresh"> {
+    const key = proxy === null ? "direct" : `${proxy.scheme}://${proxy.hostname}:${proxy.port}`;
+    const known = this.#clients.get(key);
+    if (known !== undefined) return known;
+    const common = { http2: false, caCerts: [...this.#caCerts], ...proxyOption(proxy) };
+    const made = withoutProxyVariables(() => ({
+      pooled: Deno.createHttpClient({
+        ...common,
+        poolMaxIdlePerHost: POOL_MAX_IDLE_PER_HOST,
+        poolIdleTimeout: POOL_IDLE_MS,
+      }),
+      fresh: Deno.createHttpClient({ ...common, poolMaxIdlePerHost: 0 }),
+    }));
+    this.#clients.set(key, made);
+    return made;
+  }
+}
+
+/**
+ * Ends an attempt that gets no head in time: one scheduled call at a time, none left behind.
+ *
+ * First the connect limit, at which a probe tells connecting from waiting; then the first-byte limit.
+ */
+class HeadWatch {
+  readonly #clock: Clock;
+  readonly #way: Way;
+  readonly #controller: AbortController;
+  readonly #firstByteAtMs: number;
+  #scheduled: Scheduled | null = null;
+  #stopped = false;
+
+  constructor(clock: Clock, request: UpstreamRequest, way: Way, controller: AbortController) {
+    this.#clock = clock;
+    this.#way = way;
+    this.#controller = controller;
+    const nowMs = clock.now();
+    this.#firstByteAtMs = request.firstByteTimeoutMs === 0 ? Infinity : nowMs + request.firstByteTimeoutMs;
+    const connectAtMs = nowMs + request.connectTimeoutMs;
+    if (connectAtMs < this.#firstByteAtMs) {
+      this.#scheduled = clock.schedule(connectAtMs, () => void this.#probe());
+    } else {
+      this.#awaitFirstByte();
+    }
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#scheduled?.cancel();
+  }
+
+  async #probe(): Promise<void> {
+    this.#awaitFirstByte();
+    const connected = await canConnect(
+      this.#way.endpoint,
+      PROBE_LIMIT_MS,
+      this.#clock,
+      this.#controller.signal,
+    );
+    if (!connected) this.#end(this.#way.proxy === null ? "connect_timeout" : "egress_proxy");
+  }
+
+  #awaitFirstByte(): void {
+    if (this.#firstByteAtMs === Infinity) return;
+    this.#scheduled = this.#clock.schedule(this.#firstByteAtMs, () => this.#end("first_byte_timeout"));
+  }
+
+  #end(cause: "connect_timeout" | "egress_proxy" | "first_byte_timeout"): void {
+    if (this.#stopped) return;
+    this.stop();
+    this.#controller.abort(new AttemptEnded({ kind: "transport", cause, pooled: false }));
+  }
+}
+
+/** @param plainProxied  the request went to a proxy as it stands, so that a 407 is the proxy's own word. */
+function present(response: Response, plainProxied: boolean): UpstreamResult {
+  const { status, headers, body } = response;
+  if (status < 200 || status > 599) {
+    return refuse(response, { kind: "malformed", detail: "unexpected_status" });
+  }
+  if (plainProxied && status === 407) {
+    return refuse(response, { kind: "transport", cause: "egress_proxy", pooled: false });
+  }
+  if (body === null) return { ok: true, response: { status, headers, body, contentLength: null } };
+  const eventStream = headers.get("content-type")?.toLowerCase().startsWith("text/event-stream") ?? false;
+  const decoded = decodeAnswer(
+    body as ReadableStream<Uint8Array<ArrayBuffer>>,
+    headers.get("content-encoding"),
+    eventStream,
+  );
+  if (!decoded.changed) {
+    return {
+      ok: true,
+      response: { status, headers, body: decoded.body, contentLength: readLength(headers) },
+    };
+  }
+  const honest = new Headers(headers);
+  honest.delete("content-encoding");
+  honest.delete("content-length");
+  return { ok: true, response: { status, headers: honest, body: decoded.body, contentLength: null } };
+}
+
+function refuse(response: Response, evidence: Evidence): UpstreamResult {
+  response.body?.cancel().catch(() => {});
+  return { ok: false, evidence };
+}
+
+function readLength(headers: Headers): UpstreamResponse["contentLength"] {
+  const text = headers.get("content-length");
+  return text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null;
+}
+
+/** Leaves the choice to `fetch`, which asks for what it undoes natively. */
+function withoutAcceptEncoding(headers: Headers): Headers {
+  if (!headers.has("accept-encoding")) return headers;
+  const kept = new Headers(headers);
+  kept.delete("accept-encoding");
+  return kept;
+}
+
+function proxyOption(proxy: EgressProxy | null): Pick<Deno.CreateHttpClientOptions, "proxy"> {
+  if (proxy === null) return {};
+  const host = proxy.hostname.includes(":") ? `[${proxy.hostname}]` : proxy.hostname;
+  const url = `${proxy.scheme}://${host}:${proxy.port}`;
+  const basicAuth = proxy.credentials === null ? {} : { basicAuth: proxy.credentials };
+  return { proxy: { transport: proxy.scheme, url, ...basicAuth } };
+}
+
+/**
+ * Makes clients that do not see the environment's proxies: Deno reads the variables while it makes a client, has no
+ * option against it, and would apply its own reading of NO_PROXY besides ours. Synchronous, so nobody else sees it.
+ */
+function withoutProxyVariables<T>(make: () => T): T {
+  const saved = PROXY_VARIABLES.map((name) => [name, Deno.env.get(name)] as const);
+  try {
+    for (const [name, value] of saved) if (value !== undefined) Deno.env.delete(name);
+    return make();
+  } finally {
+    for (const [name, value] of saved) if (value !== undefined) Deno.env.set(name, value);
+  }
+}
