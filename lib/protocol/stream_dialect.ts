@@ -19,9 +19,12 @@ import type { SseFrame } from "./sse.ts";
 export type EventClass = "comment" | "lifecycle" | "output" | "success" | "failure" | "padding" | "malformed";
 
 export interface TokenUsage {
+  /** All of them, also those read from or written to a cache. */
   readonly inputTokens: number;
+  /** The part of `inputTokens` read from a cache. */
   readonly cachedTokens: number;
   readonly outputTokens: number;
+  /** The part of `outputTokens` spent on reasoning. */
   readonly reasoningTokens: number;
 }
 
@@ -35,6 +38,8 @@ export interface EventFacts {
   readonly quota: Omit<QuotaReading, "observedAtMs" | "source"> | null;
   /** Response id, where the event carries it. */
   readonly responseId: string | null;
+  /** Chat only: a finish_reason was given, so a clean end without `[DONE]` is complete too. */
+  readonly finishes?: true;
 }
 
 export interface StreamDialect {
