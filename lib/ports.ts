@@ -162,6 +162,56 @@ export interface TokenIssuer {
   refresh(call: RefreshCall, signal: AbortSignal): Promise<RefreshResult>;
 }
 
+/** One credential file as seen at one moment; its content is read apart. */
+export interface CredentialFileState {
+  /** Absolute, as listed or configured. */
+  readonly path: string;
+  /** Changes whenever the content may have changed; only ever compared. */
+  readonly version: string;
+  readonly modifiedAtMs: number;
+  /** False where a symlink leads out of the directory: read, never written. */
+  readonly writable: boolean;
+}
+
+export interface CredentialListing {
+  readonly files: readonly CredentialFileState[];
+  /** True when the directory holds more than we are willing to look at. */
+  readonly truncated: boolean;
+}
+
+export type CredentialRead =
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "missing" | "too_large" | "unreadable" };
+
+/** Credential files on disk. They belong to other programs too: everything is checked again just before a write. */
+export interface CredentialFiles {
+  /**
+   * The `*.json` files below a directory, sorted by path, without dot files, `sessions`, `logs` and archived ones.
+   * A directory that does not exist is empty; `null` when it cannot be read right now.
+   */
+  list(directory: string): Promise<CredentialListing | null>;
+  /** One file named in the configuration; symlinks are followed. `null` when there is none. */
+  look(path: string): Promise<CredentialFileState | null>;
+  read(path: string): Promise<CredentialRead>;
+  /**
+   * Changes a file, whole or not at all: mode 0600, on disk when it returns. From the moment the new text is made,
+   * what a crash interrupts can be had back by `recover`.
+   *
+   * @param change  makes the new text of the present one; asked again when somebody else wrote meanwhile. `null`:
+   * leave the file as it is.
+   * @throws StoreFailure
+   */
+  update(path: string, change: (text: string) => string | null): Promise<"replaced" | "kept" | "missing">;
+  /**
+   * Completes or drops a write that a crash interrupted.
+   * @returns true when the file was completed.
+   * @throws StoreFailure
+   */
+  recover(path: string): Promise<boolean>;
+  /** Calls back soon after something changed below one of the paths. A hint only: callers look again by themselves. */
+  watch(paths: readonly string[], changed: () => void): { close(): void };
+}
+
 /** How an account authenticates at its provider. */
 export type Credential =
   | { readonly kind: "api_key"; readonly apiKey: string }

@@ -43,16 +43,26 @@ export function mergeTokens(text: string, tokens: NewTokens, nowMs: number): str
   return JSON.stringify(root, null, indentOf(text)) + (text.endsWith("\n") ? "\n" : "");
 }
 
+/** A text and when it was last written. */
+export interface DatedText {
+  readonly text: string;
+  readonly modifiedAtMs: number;
+}
+
 /**
- * Whether a left-over `.pending` file is the newer state of its target: complete, of the same account and make, and
- * with other tokens. When it was written is for the caller to compare.
+ * Whether the copy a crash left behind is the state its file should have had.
+ *
+ * It is when the file was cut in the middle of being overwritten, or when the copy was written later, for the same
+ * owner, and holds other tokens. A file that somebody wrote after it (a new login) is left alone.
  */
-export function isNewerState(currentText: string, pendingText: string): boolean {
-  const current = parseCredentialFile(currentText);
-  const pending = parseCredentialFile(pendingText);
-  if (current.kind !== "credential" || pending.kind !== "credential") return false;
-  const a = current.record;
-  const b = pending.record;
+export function isNewerState(current: DatedText, leftBehind: DatedText): boolean {
+  const theirs = parseCredentialFile(current.text);
+  const ours = parseCredentialFile(leftBehind.text);
+  if (ours.kind !== "credential") return false;
+  if (theirs.kind === "unfinished") return true;
+  if (theirs.kind !== "credential" || leftBehind.modifiedAtMs < current.modifiedAtMs) return false;
+  const a = theirs.record;
+  const b = ours.record;
   return a.format === b.format && credentialOwner(a) === credentialOwner(b) &&
     (a.tokens.accessToken !== b.tokens.accessToken || a.tokens.refreshToken !== b.tokens.refreshToken);
 }

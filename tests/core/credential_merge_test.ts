@@ -141,25 +141,24 @@ Deno.test("mergeTokens() keeps every unknown field, and reads back as the tokens
 });
 
 const current = codexAuthText(LOGIN);
-const newer = mergeTokens(current, NEW, NOW_MS)!;
+const other = codexAuthText({ ...LOGIN, refreshToken: "rt_SENT-2" });
 const states = [
-  { name: "the merged file", pending: newer, want: false },
-  {
-    name: "new tokens of the same owner",
-    pending: codexAuthText({ ...LOGIN, refreshToken: "rt_SENT-2" }),
-    want: true,
-  },
-  { name: "the same tokens", pending: current, want: false },
-  {
-    name: "another owner",
-    pending: codexAuthText({ account: "acc-2", user: "user-1", serial: "2" }),
-    want: false,
-  },
-  { name: "cut in the middle", pending: newer.slice(0, -20), want: false },
-  { name: "another make", pending: codexFlatText({ ...LOGIN, serial: "2" }), want: false },
-  { name: "nothing", pending: "", want: false },
+  { name: "other tokens of the same owner", left: other, want: true },
+  { name: "other tokens, written at the same moment", left: other, laterMs: 0, want: true },
+  { name: "other tokens, but the file was written after it", left: other, laterMs: -1, want: false },
+  { name: "a file cut in the middle", current: current.slice(0, 90), left: other, laterMs: -1, want: true },
+  { name: "an empty file", current: "", left: other, laterMs: -1, want: true },
+  { name: "a file that is no credential any more", current: "{}", left: other, want: false },
+  { name: "the same tokens", left: current, want: false },
+  { name: "another owner", left: codexAuthText({ account: "acc-2", user: "user-1" }), want: false },
+  { name: "a copy cut in the middle", left: other.slice(0, -20), want: false },
+  { name: "another make", left: codexFlatText({ ...LOGIN, serial: "2" }), want: false },
+  { name: "nothing", left: "", want: false },
 ] as const;
 for (const c of states) {
-  Deno.test(`isNewerState() is ${c.want} for ${c.name}`, () =>
-    assertEquals(isNewerState(current, c.pending), c.want));
+  Deno.test(`isNewerState() is ${c.want} for ${c.name}`, () => {
+    const file = { text: "current" in c ? c.current : current, modifiedAtMs: 1_000 };
+    const leftBehind = { text: c.left, modifiedAtMs: 1_000 + ("laterMs" in c ? c.laterMs : 5) };
+    assertEquals(isNewerState(file, leftBehind), c.want);
+  });
 }
