@@ -153,11 +153,10 @@ export class SqliteAccountStore implements AccountStore {
   }
 
   firstRunKeyHash(): string | null {
-    const row = this.#database.read(
-      "read the key of the first start",
-      (connection) => connection.wideRows("SELECT name, value FROM setting WHERE name = ?", FIRST_RUN_KEY)[0],
-    );
-    return row === undefined ? null : decodeField("setting", ["name"], "value", KEY_HASH, row);
+    return this.#database.read("read the key of the first start", (connection) => {
+      const row = connection.wideRows("SELECT name, value FROM setting WHERE name = ?", FIRST_RUN_KEY)[0];
+      return row === undefined ? null : decodeField("setting", ["name"], "value", KEY_HASH, row);
+    });
   }
 
   saveFirstRunKeyHash(hash: string): void {
@@ -188,13 +187,14 @@ export class SqliteAccountStore implements AccountStore {
   }
 
   pinned(resource: string, nowMs: number): AccountId | null {
-    const row = this.#database.read("read a pin", (connection) =>
-      connection.get(
+    return this.#database.read("read a pin", (connection) => {
+      const row = connection.wideRows(
         "SELECT resource, account FROM resource_pin WHERE resource = ? AND expires_at_ms > ?",
         resource,
         nowMs,
-      ));
-    return row === null ? null : decodeField("resource_pin", ["resource"], "account", ACCOUNT, row);
+      )[0];
+      return row === undefined ? null : decodeField("resource_pin", ["resource"], "account", ACCOUNT, row);
+    });
   }
 
   dropExpiredPins(nowMs: number, limit: number): number {

@@ -65,12 +65,12 @@ export class SqliteAffinityStore implements AffinityStore {
   get(session: string): BindingRow | null {
     const cached = this.#cache.get(session);
     if (cached !== undefined) return cached;
-    const stored = this.#database.read(
-      "read a binding",
-      (connection) => connection.get("SELECT * FROM binding WHERE session = ?", session),
-    );
+    const stored = this.#database.read("read a binding", (connection) => {
+      const row = connection.wideRows("SELECT * FROM binding WHERE session = ?", session)[0];
+      return row === undefined ? null : decode("binding", ["session"], STORED, row);
+    });
     if (stored === null) return null;
-    const { accountId, createdAtMs, expiresAtMs } = decode("binding", ["session"], STORED, stored);
+    const { accountId, createdAtMs, expiresAtMs } = stored;
     const account = this.#accounts.get(accountId)?.account;
     if (account === undefined) return null;
     const row = { session, account, createdAtMs, expiresAtMs: this.#renewals.get(session) ?? expiresAtMs };

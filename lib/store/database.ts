@@ -283,7 +283,8 @@ function requireOurSchema(connection: Connection, path: string): number {
   };
   const verdict = connection.pragma("quick_check(1)");
   if (verdict !== "ok") {
-    refuse(`the file is damaged; restore a backup, or move the file away to start empty: ${verdict}`);
+    const detail = String(verdict).split("\n").at(-1);
+    refuse(`the file is damaged; restore a backup, or move the file away to start empty: ${detail}`);
   }
   const application = Number(connection.pragma("application_id"));
   const version = Number(connection.pragma("user_version"));

@@ -9,7 +9,6 @@ import { basename, dirname } from "node:path";
 import { StoreFailure } from "../ports.ts";
 import { storeFailure } from "./store_error.ts";
 
-const SQLITE_MAGIC = "SQLite format 3\0";
 const LOCK_TEXT_BYTES = 64;
 const PRIVATE_FILE = 0o600;
 const PRIVATE_FOLDER = 0o700;
@@ -90,9 +89,11 @@ export class DatabaseFile implements Disposable {
 }
 
 /**
+ * Looks at the path without opening it: a handle of ours, when closed, would take SQLite's locks with it.
+ *
  * @param wasInitialised  whether a database was made here before
- * @returns true when nothing is there and nothing says that something was
- * @throws StoreFailure for anything that is neither new nor a SQLite file
+ * @returns true when nothing is there and nothing says that something was; false for a file that SQLite can judge
+ * @throws StoreFailure for anything else
  */
 export function inspectFile(path: string, wasInitialised: boolean): boolean {
   const refuse = (problem: string): never => {
@@ -120,9 +121,6 @@ export function inspectFile(path: string, wasInitialised: boolean): boolean {
       refuse("the file is empty but held a database before; restore a backup, or delete it to start empty");
     }
     return true;
-  }
-  if (readStart(path, SQLITE_MAGIC.length) !== SQLITE_MAGIC) {
-    refuse("the file is not a SQLite database; restore a backup, or move the file away to start empty");
   }
   return false;
 }
@@ -186,12 +184,6 @@ function backupBeside(path: string): string | null {
     if (entry.name.startsWith(`${name}.`) && entry.name.endsWith(".bak")) return entry.name;
   }
   return null;
-}
-
-function readStart(path: string, bytes: number): string {
-  const buffer = new Uint8Array(bytes);
-  using file = Deno.openSync(path, { read: true });
-  return new TextDecoder().decode(buffer.subarray(0, file.readSync(buffer) ?? 0));
 }
 
 function statOrNull(path: string): Deno.FileInfo | null {

@@ -2,8 +2,8 @@
 export class TempFolder implements Disposable {
   readonly path: string;
 
-  constructor(suffix = "") {
-    this.path = Deno.makeTempDirSync({ prefix: "holdfast-", suffix });
+  constructor() {
+    this.path = Deno.makeTempDirSync({ prefix: "holdfast-" });
   }
 
   /** @returns the path of `name` inside */
@@ -11,8 +11,9 @@ export class TempFolder implements Disposable {
     return `${this.path}/${name}`;
   }
 
-  names(): string[] {
-    return [...Deno.readDirSync(this.path)].map((entry) => entry.name).sort();
+  /** Sorted names of what lies in it, or in a folder inside. */
+  names(inside = "."): string[] {
+    return [...Deno.readDirSync(this.file(inside))].map((entry) => entry.name).sort();
   }
 
   [Symbol.dispose](): void {
