@@ -15,6 +15,7 @@ import {
   encode,
   FLAG,
   requireField,
+  secret,
   type Shape,
   text,
   TIME_MS,
@@ -26,11 +27,13 @@ import { ACCOUNT } from "./pool_shapes.ts";
 /** Usage is counted in buckets of this length, beginning at whole multiples of it in UTC. */
 export const USAGE_BUCKET_MS = 600_000;
 
+const KEY_HASH = secret(text(1, 256));
+
 const USER: Shape<ManagedUser> = {
   id: text(1, 256),
   name: text(1, 256),
   enabled: FLAG,
-  keyHash: text(1, 256),
+  keyHash: KEY_HASH,
   keyHint: text(0, 64),
   createdAtMs: TIME_MS,
   keyCreatedAtMs: TIME_MS,
@@ -54,7 +57,6 @@ const USAGE_COUNT: Shape<UsageCount> = {
 };
 
 const RESOURCE = text(1, 512);
-const KEY_HASH = text(1, 256);
 const FIRST_RUN_KEY = "first_run_key_hash";
 
 const PUT_USER = upsertSql("managed_user", ["id"], omitId(USER));

@@ -13,11 +13,11 @@ import { storeFailure } from "./store_error.ts";
  */
 export function backupDatabase(path: string, to: string): void {
   const target = resolve(to);
+  requireAbsent(target);
   using database = openDatabase(path, { readOnly: true });
   database.read("back up the database", (connection) => {
     try {
       Deno.mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
-      requireAbsent(target);
       copyDatabase(connection, target);
     } catch (error) {
       throw storeFailure("back up the database", target, error);

@@ -14,6 +14,8 @@ export type RawRow = Readonly<Record<string, number | bigint | string | null | U
 export interface Field<T> {
   /** Completes "must be …" in messages. */
   readonly must: string;
+  /** Its value is never shown in a message. */
+  readonly isSecret?: boolean;
   accepts(value: unknown): value is T;
   toSql(value: T): SqlValue;
   /** Undoes `toSql`; anything it cannot read it hands on for `accepts` to refuse. */
@@ -39,6 +41,10 @@ export function text<T extends string = string>(minLength: number, maxLength: nu
     toSql: (value) => value,
     fromSql: asIs,
   };
+}
+
+export function secret(field: Field<string>): Field<string> {
+  return { ...field, isSecret: true };
 }
 
 export function integer(min: number, max: number): Field<number> {
@@ -139,7 +145,7 @@ export function encode<T>(what: string, shape: Shape<T>, value: T): SqlValue[] {
 export function requireField<T>(name: string, field: Field<T>, value: T): void {
   if (field.accepts(value)) return;
   const mistake = typeof value === "number" || typeof value === "string" ? RangeError : TypeError;
-  throw new mistake(`Cannot store ${name}: must be ${field.must}, got ${describe(value)}`);
+  throw new mistake(`Cannot store ${name}: must be ${field.must}, got ${describeField(field, value)}`);
 }
 
 /**
@@ -167,7 +173,7 @@ export function decodeField<T>(
   const stored = row[column];
   const value = field.fromSql(typeof stored === "bigint" ? narrow(stored) : stored);
   if (field.accepts(value)) return value;
-  throw poisonedRow(table, key, row, `"${column}" must be ${field.must}, got ${describe(value)}`);
+  throw poisonedRow(table, key, row, `"${column}" must be ${field.must}, got ${describeField(field, value)}`);
 }
 
 export function poisonedRow(
@@ -217,6 +223,10 @@ function parseJson(value: unknown): unknown {
   } catch {
     return value;
   }
+}
+
+function describeField<T>(field: Field<T>, value: unknown): string {
+  return field.isSecret ? "something else (not shown)" : describe(value);
 }
 
 /** Short enough for one line of a log, and quoted so that an empty text is seen. */
