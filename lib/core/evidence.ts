@@ -74,6 +74,8 @@ export type Evidence =
     readonly kind: "refresh_failed";
     readonly terminal: boolean;
     readonly code: string;
+    /** The issuer's own verdict, where it gave one; else the code decides. */
+    readonly reason?: "invalid_grant" | "credential_invalid";
     readonly retryAtMs: number | null;
   }
   | { readonly kind: "success" }

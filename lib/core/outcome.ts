@@ -48,6 +48,8 @@ export type Outcome =
     readonly limiter: "account" | "model";
     /** Stated by the upstream: a deadline. Null: inferred, 60 s (rate) or 300 s (quota). */
     readonly stated: StatedTime | null;
+    /** True where the 429 speaks of the provider's capacity (row 24): a strike goes with the deadline. */
+    readonly strike?: boolean;
   })
   /** A passing failure: ladder for the account, a strike for the provider. */
   | (OutcomeBase & {
@@ -66,7 +68,7 @@ export type Outcome =
       | "egress_proxy";
     /** Provider minimum stated with it; the ladder block lasts at least that long. */
     readonly notBeforeMs: number | null;
-    /** Whether stream recovery may relaunch it (state-machine-facts 2D.2). */
+    /** Whether stream recovery may relaunch it (state-machine-facts 2D.2), once `notBeforeMs` fits its window. */
     readonly recoverable: boolean;
     /** False for a throttle with no blame on the provider and for refresh failures (another host). */
     readonly strike: boolean;
