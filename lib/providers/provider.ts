@@ -8,7 +8,7 @@ import type { Evidence, HeaderLookup } from "../core/evidence.ts";
 import type { QuotaReading } from "../core/records.ts";
 import type { Signal } from "../core/classify.ts";
 import type { Credential } from "../ports.ts";
-import type { Route } from "../protocol/route.ts";
+import type { Route, RouteBase } from "../protocol/route.ts";
 
 export interface ProviderSettings {
   readonly id: string;
@@ -36,11 +36,15 @@ export interface OutgoingRequest {
   /** True when the turn-state header of the client may go along (same account, ruling 8). */
   readonly keepTurnState: boolean;
   readonly websocket: boolean;
+  /** Content coding the outgoing bytes still have, for bodies passed on unread; absent when they are plain. */
+  readonly bodyCoding?: string | null;
 }
 
 export interface SignalContext {
   readonly nowMs: number;
   readonly model: ModelId | null;
+  /** Base of the route that was called: account pages have limits of their own. Absent: a model's route. */
+  readonly base?: RouteBase;
 }
 
 export interface ProviderDescriptor {
@@ -59,6 +63,9 @@ export interface ProviderDescriptor {
   fitBody(body: Uint8Array<ArrayBuffer>, request: OutgoingRequest): Uint8Array<ArrayBuffer>;
   /** What the evidence says in the common vocabulary; `null`: judge by status alone. */
   readSignal(evidence: Evidence, context: SignalContext): Signal | null;
-  /** Quota figures in the headers of an answer, or null. */
-  readQuotaHeaders(headers: HeaderLookup): Omit<QuotaReading, "observedAtMs" | "source"> | null;
+  /** Quota figures in the headers of an answer, or null. `nowMs` anchors relative reset times. */
+  readQuotaHeaders(
+    headers: HeaderLookup,
+    nowMs: number,
+  ): Omit<QuotaReading, "observedAtMs" | "source"> | null;
 }

@@ -1,0 +1,140 @@
+/** Codex's quota figures in response headers (wire-facts 3.1); the same names come inside WebSocket frames. */
+import type { HeaderLookup } from "../core/evidence.ts";
+import type { QuotaReading, QuotaWindow } from "../core/records.ts";
+
+/** A reading before its reader adds when and where it was seen. */
+export type QuotaFigures = Omit<QuotaReading, "observedAtMs" | "source">;
+
+/** Limit ids that cover the whole account; every other id is a family of models. */
+const ACCOUNT_LIMITS = ["codex", "premium"] as const;
+const SLOTS = ["primary", "secondary", "tertiary"] as const;
+const FAMILY_HEADER = /^x-([a-z0-9]+(?:-[a-z0-9]+){0,7})-(?:primary|secondary|tertiary)-used-percent$/;
+/** More families than any plan has; a foreign server must not make us keep thousands. */
+const FAMILY_LIMIT = 16;
+
+/**
+ * Quota figures of one answer, or `null` when it carries none.
+ *
+ * Values may be empty strings, booleans are capitalised, a window of 0 minutes does not exist.
+ *
+ * @param nowMs  anchors `…-reset-after-seconds` where no absolute time is given.
+ */
+export function readCodexQuota(headers: HeaderLookup, nowMs: number): QuotaFigures | null {
+  const windows = ACCOUNT_LIMITS.flatMap((id) => readWindows(headers, id, null, nowMs));
+  for (const id of readFamilyIds(headers)) windows.push(...readWindows(headers, id, id, nowMs));
+  const plan = readText(headers.get("x-codex-plan-type"));
+  const hasCredits = readBoolean(headers.get("x-codex-credits-has-credits"));
+  const unlimited = readBoolean(headers.get("x-codex-credits-unlimited"));
+  const reached = readText(headers.get("x-codex-rate-limit-reached-type"));
+  if (windows.length === 0 && hasCredits === null && reached === null) return null;
+  return {
+    windows,
+    // The word comes with the limit the request was charged to; a family's limit is not the account's.
+    limitReached: reached !== null && readModelFamily(headers) === null ? true : null,
+    ...readCredits(hasCredits, unlimited, headers.get("x-codex-credits-balance")),
+    plan,
+  };
+}
+
+/** What credits mean: whether there are any, and whether they serve when a window is spent. */
+export function readCredits(
+  hasCredits: boolean | null,
+  unlimited: boolean | null,
+  balance: unknown,
+): { creditsAvailable: boolean | null; servesBeyondWindows: boolean } {
+  const serves = unlimited === true || (hasCredits === true && !isZero(balance));
+  return {
+    creditsAvailable: hasCredits === null && unlimited === null ? null : serves,
+    servesBeyondWindows: serves,
+  };
+}
+
+/**
+ * The model family whose limit the request was charged to, with dashes, or `null` when it was the account's.
+ * Source: wire-facts 1.4, header `x-codex-active-limit`.
+ */
+export function readModelFamily(headers: HeaderLookup): string | null {
+  const id = readText(headers.get("x-codex-active-limit"))?.toLowerCase().replaceAll("_", "-") ?? "codex";
+  return ACCOUNT_LIMITS.some((limit) => limit === id) ? null : id;
+}
+
+/**
+ * When the limit that refused a request is over: the latest reset of its windows that are used up, because every
+ * one of them must have room. `null` when none is used up or none says when.
+ */
+export function readExhaustedReset(headers: HeaderLookup, nowMs: number): number | null {
+  const family = readModelFamily(headers);
+  const ids = family === null ? ACCOUNT_LIMITS : [family, `codex-${family}`];
+  const resets = ids.flatMap((id) => readWindows(headers, id, family, nowMs))
+    .filter((window) =>
+      (window.usedPercent ?? 0) >= 100 && window.resetAtMs !== null && window.resetAtMs > nowMs
+    )
+    .map((window) => window.resetAtMs!);
+  return resets.length === 0 ? null : Math.max(...resets);
+}
+
+/** `18000000` -> `5h`, a week -> `7d`; the slot's name where the length is unknown. */
+export function nameWindow(lengthMs: number | null, slot: string): string {
+  if (lengthMs === null) return slot;
+  const minutes = Math.round(lengthMs / 60_000);
+  if (minutes % 1_440 === 0) return `${minutes / 1_440}d`;
+  return minutes % 60 === 0 ? `${minutes / 60}h` : `${minutes}m`;
+}
+
+function readWindows(
+  headers: HeaderLookup,
+  id: string,
+  modelFamily: string | null,
+  nowMs: number,
+): QuotaWindow[] {
+  return SLOTS.flatMap((slot): QuotaWindow[] => {
+    const read = (name: string) => readNumber(headers.get(`x-${id}-${slot}-${name}`));
+    const usedPercent = read("used-percent");
+    const minutes = read("window-minutes");
+    if (minutes === 0 || (usedPercent === null && minutes === null)) return [];
+    const resetAtS = read("reset-at");
+    const resetAfterS = read("reset-after-seconds");
+    const resetAtMs = resetAtS !== null && resetAtS > 0
+      ? resetAtS * 1_000
+      : resetAfterS === null
+      ? null
+      : nowMs + resetAfterS * 1_000;
+    const name = nameWindow(minutes === null ? null : minutes * 60_000, slot);
+    return [{ name, usedPercent, resetAtMs: resetAtMs === null ? null : Math.ceil(resetAtMs), modelFamily }];
+  });
+}
+
+/** Ids of the extra families; only a collection that can be walked shows names nobody knew before. */
+function readFamilyIds(headers: HeaderLookup): ReadonlySet<string> {
+  const ids = new Set<string>();
+  if (!(Symbol.iterator in headers)) {
+    const active = readModelFamily(headers);
+    return active === null ? ids : ids.add(active);
+  }
+  for (const [name] of headers as HeaderLookup & Iterable<readonly [string, string]>) {
+    const id = FAMILY_HEADER.exec(name.toLowerCase())?.[1];
+    if (id === undefined || ACCOUNT_LIMITS.some((limit) => limit === id)) continue;
+    if (ids.size < FAMILY_LIMIT) ids.add(id);
+  }
+  return ids;
+}
+
+function readText(value: string | null): string | null {
+  const text = value?.trim() ?? "";
+  return text === "" ? null : text;
+}
+
+function readNumber(value: string | null): number | null {
+  const text = value?.trim() ?? "";
+  return /^\d{1,15}(?:\.\d{1,15})?$/.test(text) ? Number(text) : null;
+}
+
+function readBoolean(value: string | null): boolean | null {
+  const text = value?.trim().toLowerCase();
+  return text === "true" ? true : text === "false" ? false : null;
+}
+
+function isZero(balance: unknown): boolean {
+  const text = typeof balance === "string" ? balance.trim() : balance;
+  return text === 0 || (typeof text === "string" && /^-?0+(?:\.0+)?$/.test(text));
+}
