@@ -294,6 +294,9 @@ function requireOurSchema(connection: Connection, path: string): number {
   if (application !== APPLICATION_ID) {
     refuse(`the file belongs to another program; give "database.path" another name`);
   }
+  if (version < 1) {
+    refuse(`the file is damaged; restore a backup, or move the file away to start empty: schema ${version}`);
+  }
   if (version > SCHEMA_VERSION) {
     refuse(
       `its schema ${version} is newer than ${SCHEMA_VERSION}, the newest this version knows; install the newer version, or restore a backup`,

@@ -14,6 +14,9 @@ const BY_RESULT_CODE: Readonly<Record<number, string>> = {
   26: "the file is not a SQLite database; restore a backup, or move the file away to start empty",
 };
 
+/** SQLITE_IOERR_SHMSIZE: the log's index could not be made larger. Only a full disk does that. */
+const INDEX_CANNOT_GROW = 4_874;
+
 /** `exec` and the constructor give no result code, only SQLite's fixed English text. */
 const BY_TEXT: readonly (readonly [RegExp, number])[] = [
   [/database (table )?is locked/, 5],
@@ -66,6 +69,7 @@ export function storeFailure(action: string, path: string, error: unknown): Stor
 function resultCodeOf(error: unknown, raw: string): number | null {
   if (codeOf(error) !== "ERR_SQLITE_ERROR") return null;
   const extended = (error as { errcode?: unknown }).errcode;
+  if (extended === INDEX_CANNOT_GROW) return 13;
   // The low byte is the primary code; the rest only refines it.
   if (typeof extended === "number") return extended & 0xff;
   return BY_TEXT.find(([pattern]) => pattern.test(raw))?.[1] ?? null;

@@ -1,12 +1,8 @@
 /** `kill -9` at any moment loses nothing that was acknowledged (invariants P23, P26, P28). */
 import { assertEquals } from "@std/assert";
-import { SqliteAffinityStore } from "../../lib/store/affinity_store.ts";
-import { openDatabase } from "../../lib/store/database.ts";
-import { SqlitePoolStore } from "../../lib/store/pool_store.ts";
-import { accountOf, timeOf } from "../support/store_writer.ts";
+import { readNumbers, WRITER } from "../support/store_writer.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
-const WRITER = new URL("../support/store_writer.ts", import.meta.url).pathname;
 /** `HOLDFAST_KILLS=200` for the long run. */
 const KILLS = Number(Deno.env.get("HOLDFAST_KILLS") ?? 20);
 
@@ -56,23 +52,3 @@ Deno.test(`a store killed ${KILLS} times holds all that was acknowledged and no 
   }
   assertEquals(acknowledged > KILLS, true, `only ${acknowledged} writes were tried`);
 });
-
-/** @returns the last number kept, after making sure that all up to it are there in full. */
-function readNumbers(path: string): number {
-  using database = openDatabase(path);
-  assertEquals(database.read("check", (connection) => connection.pragma("integrity_check")), "ok");
-  const state = new SqlitePoolStore(database).load();
-  const count = state.deadlines.length;
-  const want = Array.from({ length: count }, (_, i) => i + 1);
-  const ends = new Map(state.deadlines.map((row) => [row.account, row.deadline.untilMs]));
-  assertEquals(want.map((number) => ends.get(accountOf(number))), want.map(timeOf));
-  const credentials = new Set(state.credentials.map((row) => row.account));
-  assertEquals([credentials.size, want.every((number) => credentials.has(accountOf(number)))], [count, true]);
-  const charged = new Set(state.openLedgers.flatMap((row) => row.charged));
-  assertEquals([charged.size, want.every((number) => charged.has(`req_${number}:1`))], [count, true]);
-  const affinity = new SqliteAffinityStore(database);
-  // The binding is a second transaction: only the last may still be without it, when it was not acknowledged.
-  const bound = want.filter((number) => affinity.get(`session-${number}`)?.account === accountOf(number));
-  assertEquals(bound, want.slice(0, bound.length));
-  return bound.length;
-}
