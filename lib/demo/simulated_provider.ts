@@ -35,7 +35,7 @@ export interface Hit {
   readonly frames: (string | Bytes)[];
   /** Pongs and close frame of the client, as they came. */
   readonly signals: string[];
-  /** Resolves when the peer closed, half-closed or reset the connection, or we ended it. */
+  /** Resolves when the peer closed, half-closed or reset the connection, or we ended it; then `signals` is complete. */
   readonly left: Promise<void>;
   /** Set with `left`; null while the connection is open. */
   leftAtMs: number | null;
@@ -184,10 +184,11 @@ export class SimulatedProvider implements AsyncDisposable {
     while (!connection.gone) {
       const request = await connection.request();
       if (request === null) break;
-      const hit = this.#log(request, connection, number);
+      const { hit, markLeft } = this.#log(request, number);
       const reply = this.#choose(hit);
       const context = { connection, hit, clock: this.#clock };
-      if (reply.kind === "accept") return await acceptWebSocket(request, reply, context);
+      if (reply.kind === "accept") return await acceptWebSocket(request, reply, context).finally(markLeft);
+      connection.left.then(markLeft);
       const again = await sendReply(request, reply, context);
       // An upgrade that was refused ends its connection: what follows on it is anybody's guess.
       if (!again || hit.lane === "websocket") break;
@@ -198,7 +199,8 @@ export class SimulatedProvider implements AsyncDisposable {
     connection.drop();
   }
 
-  #log(request: WireRequest, connection: WireConnection, number: number): Hit {
+  #log(request: WireRequest, number: number): { hit: Hit; markLeft: () => void } {
+    const left = Promise.withResolvers<void>();
     const lane = laneOf(request);
     const text = () => new TextDecoder().decode(request.body);
     const hit: Hit = {
@@ -214,15 +216,18 @@ export class SimulatedProvider implements AsyncDisposable {
       json: () => JSON.parse(text()),
       frames: [],
       signals: [],
-      left: connection.left,
+      left: left.promise,
       leftAtMs: null,
     };
-    connection.left.then(() => hit.leftAtMs = this.#clock.now());
+    const markLeft = () => {
+      hit.leftAtMs = this.#clock.now();
+      left.resolve();
+    };
     this.hits.push(hit);
     const notify = this.#onHit;
     this.#onHit = () => {};
     notify();
-    return hit;
+    return { hit, markLeft };
   }
 
   #choose(hit: Hit): Reply {

@@ -27,6 +27,7 @@ export async function acceptWebSocket(
   await player.play(reply.steps);
   await connection.left;
   socket.terminate();
+  await player.closed;
 }
 
 function upgrade(
@@ -62,6 +63,7 @@ class SocketPlayer {
   /** Frames that came and were not waited for yet. */
   #waiting = 0;
   #wake: () => void = () => {};
+  readonly #closed = Promise.withResolvers<void>();
 
   constructor(socket: WebSocket, context: ReplyContext) {
     this.#socket = socket;
@@ -75,9 +77,16 @@ class SocketPlayer {
     });
     socket.on("pong", (data) => hit.signals.push(`pong ${data}`));
     socket.on("ping", (data) => hit.signals.push(`ping ${data}`));
-    socket.on("close", (code, reason) => hit.signals.push(`close ${code} ${reason}`));
+    socket.on("close", (code, reason) => {
+      hit.signals.push(`close ${code} ${reason}`);
+      this.#closed.resolve();
+    });
     // The peer may break the protocol or the connection on purpose; `left` tells.
     socket.on("error", () => {});
+  }
+
+  get closed(): Promise<void> {
+    return this.#closed.promise;
   }
 
   async play(steps: Iterable<Step>): Promise<void> {

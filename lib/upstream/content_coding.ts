@@ -54,6 +54,11 @@ export function decodeAnswer(
   return { body: unpack(body, codings, eventStream ? Infinity : limitBytes), changed: true };
 }
 
+/** As `decodeAnswer`, for a body that did not come through `fetch`: nothing has been undone yet. */
+export function unpackAnswer(body: Body, encoding: string | null): Body {
+  return unpack(body, parseCodings(encoding), UNPACKED_LIMIT_BYTES);
+}
+
 /** Codings in the order they were applied, `identity` left out. */
 function parseCodings(encoding: string | null): readonly string[] {
   if (encoding === null) return [];
