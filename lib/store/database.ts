@@ -39,9 +39,10 @@ export class Connection implements Disposable {
   constructor(path: string, options: OpenOptions) {
     this.#db = new DatabaseSync(path, {
       readOnly: options.readOnly ?? false,
-      timeout: options.busyTimeoutMs ?? BUSY_TIMEOUT_MS,
       enableForeignKeyConstraints: true,
     });
+    // As a pragma: Deno 2.9.6 does not hear the constructor's `timeout` for readers and lets them wait 5 s.
+    this.pragma(`busy_timeout = ${options.busyTimeoutMs ?? BUSY_TIMEOUT_MS}`);
     this.#beforeWrite = options.beforeWrite ?? (() => {});
   }
 

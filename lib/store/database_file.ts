@@ -52,12 +52,13 @@ export class DatabaseFile implements Disposable {
 
   /** Takes the identity of the open files, for `requirePresent`. */
   remember(): void {
-    const files = [this.path, `${this.path}-wal`];
+    const files = [this.path, `${this.path}-wal`, `${this.path}.lock`];
     this.#opened = new Map(files.map((file) => [file, identityOf(file, "open the database", this.path)]));
   }
 
   /**
-   * SQLite goes on writing into a file that was deleted or replaced, where nobody will ever find it.
+   * SQLite goes on writing into a file that was deleted or replaced, where nobody will ever find it. Without the
+   * lock file a second process could start beside this one.
    *
    * @throws StoreFailure unless the paths still lead to the files that were opened
    */

@@ -11,6 +11,7 @@ const vanishings: readonly { name: string; says: string; happen(folder: TempFold
   [
     { name: "the file is deleted", says: "vanished", happen: (_, path) => Deno.removeSync(path) },
     { name: "its log is deleted", says: "vanished", happen: (_, path) => Deno.removeSync(`${path}-wal`) },
+    { name: "its lock is deleted", says: "vanished", happen: (_, path) => Deno.removeSync(`${path}.lock`) },
     {
       name: "its folder is deleted",
       says: "vanished",
