@@ -8,7 +8,8 @@ export type QuotaFigures = Omit<QuotaReading, "observedAtMs" | "source">;
 /** Limit ids that cover the whole account; every other id is a family of models. */
 const ACCOUNT_LIMITS = ["codex", "premium"] as const;
 const SLOTS = ["primary", "secondary", "tertiary"] as const;
-const FAMILY_HEADER = /^x-([a-z0-9]+(?:-[a-z0-9]+){0,7})-(?:primary|secondary|tertiary)-used-percent$/;
+const FAMILY_HEADER = /^x-(.{1,64})-(?:primary|secondary|tertiary)-used-percent$/;
+const LIMIT_ID = /^[a-z0-9][a-z0-9.-]{0,63}$/;
 /** More families than any plan has; a foreign server must not make us keep thousands. */
 const FAMILY_LIMIT = 16;
 
@@ -22,7 +23,7 @@ const FAMILY_LIMIT = 16;
 export function readCodexQuota(headers: HeaderLookup, nowMs: number): QuotaFigures | null {
   const windows = ACCOUNT_LIMITS.flatMap((id) => readWindows(headers, id, null, nowMs));
   for (const id of readFamilyIds(headers)) windows.push(...readWindows(headers, id, id, nowMs));
-  const plan = readText(headers.get("x-codex-plan-type"));
+  const plan = readPlan(headers.get("x-codex-plan-type"));
   const hasCredits = readBoolean(headers.get("x-codex-credits-has-credits"));
   const unlimited = readBoolean(headers.get("x-codex-credits-unlimited"));
   const reached = readText(headers.get("x-codex-rate-limit-reached-type"));
@@ -49,12 +50,24 @@ export function readCredits(
   };
 }
 
+/** A plan's name as it may be shown to an operator: one word, whatever the upstream sent. */
+export function readPlan(value: unknown): string | null {
+  const plan = typeof value === "string" ? value.trim().toLowerCase() : "";
+  return /^[a-z0-9_]{1,64}$/.test(plan) ? plan : null;
+}
+
+/** A limit's id in the spelling of the headers, with dashes; `null` for what is no id. */
+export function readLimitId(value: unknown): string | null {
+  const id = typeof value === "string" ? value.trim().toLowerCase().replace(/[_\s]+/g, "-") : "";
+  return LIMIT_ID.test(id) ? id : null;
+}
+
 /**
  * The model family whose limit the request was charged to, with dashes, or `null` when it was the account's.
  * Source: wire-facts 1.4, header `x-codex-active-limit`.
  */
 export function readModelFamily(headers: HeaderLookup): string | null {
-  const id = readText(headers.get("x-codex-active-limit"))?.toLowerCase().replaceAll("_", "-") ?? "codex";
+  const id = readLimitId(headers.get("x-codex-active-limit"));
   return ACCOUNT_LIMITS.some((limit) => limit === id) ? null : id;
 }
 
@@ -112,8 +125,8 @@ function readFamilyIds(headers: HeaderLookup): ReadonlySet<string> {
     return active === null ? ids : ids.add(active);
   }
   for (const [name] of headers as HeaderLookup & Iterable<readonly [string, string]>) {
-    const id = FAMILY_HEADER.exec(name.toLowerCase())?.[1];
-    if (id === undefined || ACCOUNT_LIMITS.some((limit) => limit === id)) continue;
+    const id = readLimitId(FAMILY_HEADER.exec(name.toLowerCase())?.[1]);
+    if (id === null || ACCOUNT_LIMITS.some((limit) => limit === id)) continue;
     if (ids.size < FAMILY_LIMIT) ids.add(id);
   }
   return ids;

@@ -60,8 +60,8 @@ const KEPT: ReadonlySet<string> = new Set([
   "if-none-match",
 ]);
 const KEPT_PREFIXES = ["x-codex-", "x-openai-", "x-oai-", "x-responsesapi-", "openai-"];
-/** They name the organisation of the client's own key. */
-const FOREIGN: ReadonlySet<string> = new Set(["openai-organization", "openai-project"]);
+/** They name the organisation of the client's own key, or are such a key (`x-openai-api-key`). */
+const FOREIGN = /^openai-(?:organization|project)$|api-?key|token|secret|password/;
 
 const DEFAULT_ORIGINATOR = "codex_cli_rs";
 /** `originator/version (OS ver; arch) terminal`, as the client of that version sends it. */
@@ -77,7 +77,7 @@ export function codexHeaders(
 ): Headers {
   const headers = new Headers();
   for (const [name, value] of filterRequestHeaders(request.clientHeaders)) {
-    if (FOREIGN.has(name) || (name === "x-codex-turn-state" && !request.keepTurnState)) continue;
+    if (FOREIGN.test(name) || (name === "x-codex-turn-state" && !request.keepTurnState)) continue;
     if (KEPT.has(name) || KEPT_PREFIXES.some((prefix) => name.startsWith(prefix))) {
       headers.append(name, value);
     }
@@ -186,7 +186,8 @@ export function fitCodexBody(
     if (!isOnly(members, "stream", "true")) edits.push({ key: "stream", json: "true" });
     if (!isOnly(members, "store", "false")) edits.push({ key: "store", json: "false" });
   }
-  if (findMember(members, "instructions")?.kind !== "string") edits.push({ key: "instructions", json: '""' });
+  const instructions = findMember(members, "instructions")?.kind ?? "null";
+  if (instructions === "null") edits.push({ key: "instructions", json: '""' });
   const input = findMember(members, "input");
   if (input?.kind === "string") {
     const item = userMessage(DECODER.decode(body.subarray(input.valueStart, input.valueEnd)));

@@ -1,6 +1,6 @@
 /** Reads ChatGPT's usage page, `GET /backend-api/wham/usage` (wire-facts 3.3). */
 import type { QuotaWindow } from "../core/records.ts";
-import { nameWindow, type QuotaFigures, readCredits } from "./codex_quota.ts";
+import { nameWindow, type QuotaFigures, readCredits, readLimitId, readPlan } from "./codex_quota.ts";
 
 type JsonObject = { readonly [key: string]: unknown };
 
@@ -23,7 +23,7 @@ export function parseUsage(json: unknown, nowMs: number): QuotaFigures | null {
   if (page === null) return null;
   const limit = readObject(page["rate_limit"]);
   const credits = readObject(page["credits"]);
-  const plan = typeof page["plan_type"] === "string" && page["plan_type"] !== "" ? page["plan_type"] : null;
+  const plan = readPlan(page["plan_type"]);
   if (limit === null && credits === null && plan === null) return null;
   return {
     windows: [...readWindows(limit, null, nowMs), ...readFamilies(page["additional_rate_limits"], nowMs)],
@@ -49,9 +49,8 @@ function readFamilies(value: unknown, nowMs: number): QuotaWindow[] {
   if (!Array.isArray(value)) return [];
   return value.slice(0, FAMILY_LIMIT).flatMap((entry) => {
     const family = readObject(entry);
-    const name = family?.["metered_feature"] ?? family?.["limit_name"];
-    if (typeof name !== "string" || name === "") return [];
-    return readWindows(readObject(family?.["rate_limit"]), name.toLowerCase().replaceAll("_", "-"), nowMs);
+    const id = readLimitId(family?.["metered_feature"]) ?? readLimitId(family?.["limit_name"]);
+    return id === null ? [] : readWindows(readObject(family?.["rate_limit"]), id, nowMs);
   });
 }
 

@@ -2,7 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import fc from "fast-check";
 import { CODEX } from "../../lib/providers/codex.ts";
-import { nameWindow } from "../../lib/providers/codex_quota.ts";
+import { nameWindow, readLimitId, readPlan } from "../../lib/providers/codex_quota.ts";
 import { parseUsage } from "../../lib/providers/codex_usage.ts";
 
 const NOW = 1_775_000_000_000;
@@ -187,6 +187,26 @@ Deno.test("readQuotaHeaders() of codex keeps a bounded number of families", () =
     Array.from({ length: 500 }, (_, i) => [`x-f${i}-primary-used-percent`, "1"]),
   );
   assert(read(headers)!.windows.length <= 16);
+});
+
+Deno.test("readPlan() and readLimitId() let through words only", () => {
+  assertEquals([" Plus ", "self_serve_business_usage_based", "a b", "<b>", "", 5, null].map(readPlan), [
+    "plus",
+    "self_serve_business_usage_based",
+    null,
+    null,
+    null,
+    null,
+    null,
+  ]);
+  assertEquals(["codex_bengalfox", "GPT-5.3 Spark", "<b>", "-x", "x".repeat(65), null].map(readLimitId), [
+    "codex-bengalfox",
+    "gpt-5.3-spark",
+    null,
+    null,
+    null,
+    null,
+  ]);
 });
 
 Deno.test("nameWindow() names a window by its length", () => {
