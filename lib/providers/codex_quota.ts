@@ -72,18 +72,23 @@ export function readModelFamily(headers: HeaderLookup): string | null {
 }
 
 /**
- * When the limit that refused a request is over: the latest reset of its windows that are used up, because every
- * one of them must have room. `null` when none is used up or none says when.
+ * Whether the limit that refused a request is used up by its windows' own account, and when it is over: the latest
+ * of their resets, because every one of them must have room.
+ *
+ * @returns `null` when no window is used up; one whose reset has passed is old news. `resetAtMs` is null when no
+ *   used-up window says when it ends.
  */
-export function readExhaustedReset(headers: HeaderLookup, nowMs: number): number | null {
+export function readExhaustion(
+  headers: HeaderLookup,
+  nowMs: number,
+): { readonly resetAtMs: number | null } | null {
   const family = readModelFamily(headers);
   const ids = family === null ? ACCOUNT_LIMITS : [family, `codex-${family}`];
-  const resets = ids.flatMap((id) => readWindows(headers, id, family, nowMs))
-    .filter((window) =>
-      (window.usedPercent ?? 0) >= 100 && window.resetAtMs !== null && window.resetAtMs > nowMs
-    )
-    .map((window) => window.resetAtMs!);
-  return resets.length === 0 ? null : Math.max(...resets);
+  const exhausted = ids.flatMap((id) => readWindows(headers, id, family, nowMs))
+    .filter(({ usedPercent, resetAtMs }) => (usedPercent ?? 0) >= 100 && (resetAtMs ?? Infinity) > nowMs);
+  if (exhausted.length === 0) return null;
+  const resets = exhausted.flatMap(({ resetAtMs }) => resetAtMs ?? []);
+  return { resetAtMs: resets.length === 0 ? null : Math.max(...resets) };
 }
 
 /** `18000000` -> `5h`, a week -> `7d`; the slot's name where the length is unknown. */

@@ -109,7 +109,6 @@ function fitHandshake(headers: Headers, request: OutgoingRequest): void {
 function fitContent(headers: Headers, request: OutgoingRequest): void {
   if (request.streaming && request.method === "POST") headers.set("accept", "text/event-stream");
   else setDefault(headers, "accept", "application/json");
-  if (request.method !== "POST") return;
   if (request.route.protocol !== "raw") setDefault(headers, "content-type", "application/json");
   if (request.bodyCoding) setHeader(headers, "content-encoding", request.bodyCoding);
 }

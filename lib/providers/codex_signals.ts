@@ -7,7 +7,7 @@ import type { StatedTime } from "../core/outcome.ts";
 import { readStatedTime } from "../core/stated_time.ts";
 import { readLimit, readStatedStatus } from "../core/status_signal.ts";
 import { readErrorHeaders } from "../protocol/error_body.ts";
-import { readExhaustedReset, readModelFamily } from "./codex_quota.ts";
+import { readExhaustion, readModelFamily } from "./codex_quota.ts";
 import type { SignalContext } from "./provider.ts";
 
 /**
@@ -155,7 +155,7 @@ const NAMED_MODEL =
 function readWordlessLimit(error: ErrorFacts, headers: HeaderLookup, context: SignalContext): Signal {
   const stated = readTime(true, error, headers, context.nowMs);
   const limiter = context.model !== null && readModelFamily(headers) !== null ? "model" : "account";
-  if (readExhaustedReset(headers, context.nowMs) !== null) {
+  if (readExhaustion(headers, context.nowMs) !== null) {
     return { kind: "limited", shape: "quota", limiter, code: "usage_limit_reached", stated };
   }
   const limit = readLimit(error, headers, stated);
@@ -169,7 +169,7 @@ function readTime(
   headers: HeaderLookup,
   nowMs: number,
 ): StatedTime | null {
-  const resetAtMs = quota ? readExhaustedReset(headers, nowMs) : null;
+  const resetAtMs = quota ? readExhaustion(headers, nowMs)?.resetAtMs ?? null : null;
   return readStatedTime(
     error,
     headers,

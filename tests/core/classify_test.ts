@@ -140,6 +140,21 @@ testOutcomes([
     want: { kind: "edge_block", row: 13, status: 404, code: "edge_empty" },
   },
   {
+    name: "row 13, empty 404 with the edge's own id (B148)",
+    evidence: answer(404, EMPTY_BODY, { "cf-ray": "9abc" }),
+    want: { kind: "edge_block", row: 13, code: "edge_empty" },
+  },
+  {
+    name: "row 13, HTML 404 from the edge",
+    evidence: answer(404, html("<h1>404</h1>"), { server: "CloudFront" }),
+    want: { kind: "edge_block", row: 13, code: "edge_blocked" },
+  },
+  {
+    name: "row 13, a challenge known by its header alone",
+    evidence: answer(429, EMPTY_BODY, { "cf-mitigated": "challenge", "retry-after": "9" }),
+    want: { kind: "edge_block", row: 13, status: 429, code: "edge_challenge" },
+  },
+  {
     name: "row 14, a plain JSON 403 keeps its own meaning",
     evidence: answer(403, facts({ code: "who_knows", message: "Just a moment..." }), {
       server: "cloudflare",
@@ -219,6 +234,21 @@ testOutcomes([
     name: "row 25, a day in a 504 is not believed (B034)",
     evidence: answer(504, EMPTY_BODY, retryAfter(86_400)),
     want: { kind: "transient", row: 25, notBeforeMs: null },
+  },
+  ...[421, 425].map((status): OutcomeRow => ({
+    name: `row 25, ${status} is the connection's trouble`,
+    evidence: answer(status),
+    want: { kind: "transient", row: 25, status, recoverable: false, strike: true },
+  })),
+  {
+    name: "row 25, a page's text is not searched for words",
+    evidence: answer(502, html("<p>our servers are overloaded</p>"), {}),
+    want: { kind: "transient", row: 25, cause: "status", code: "upstream_error" },
+  },
+  {
+    name: "row 26, a page's text states no time",
+    evidence: answer(503, html("<p>please try again in 20s</p>")),
+    want: { kind: "transient", row: 26, notBeforeMs: null },
   },
   {
     name: "row 26, 503",

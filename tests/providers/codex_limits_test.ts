@@ -239,6 +239,29 @@ const limits: Row[] = [
     more: { shape: "quota", stated: until(900, "headers") },
   },
   {
+    name: "1.4, 429 without words but with a used-up window that does not say when",
+    evidence: http(429, "", windows(["100", ""], ["0", ""])),
+    kind: "limited",
+    row: 22,
+    code: "usage_limit_reached",
+    more: { shape: "quota", stated: null },
+  },
+  {
+    name: "1.4, 429 without words and a used-up window whose reset has passed is a throttle",
+    evidence: http(429, "", windows(["100", String(NOW_S)], ["0", ""])),
+    kind: "transient",
+    row: 24,
+    code: "throttled",
+  },
+  {
+    name: "1.4, 429 without words on a family's limit, with a time",
+    evidence: http(429, "", { "x-codex-active-limit": "codex_bengalfox", "retry-after": "7" }),
+    kind: "limited",
+    row: 23,
+    code: "rate_limited",
+    more: { limiter: "model", stated: until(7, "retry_after") },
+  },
+  {
     name: "1.4, 429 without words and windows with room is a throttle",
     evidence: http(429, "", {
       "x-codex-primary-used-percent": "40",

@@ -200,6 +200,14 @@ const credentials: Row[] = [
     code: "entitlement_missing",
   },
   {
+    name: "1.2, entitlement_missing for a model when the request named none",
+    evidence: http(403, { error: { code: "entitlement_missing", message: "No access to this model" } }),
+    context: { nowMs: NOW, model: null },
+    kind: "account_pause",
+    row: 11,
+    code: "entitlement_missing",
+  },
+  {
     name: "1.2, entitlement_missing for a model",
     evidence: http(403, { error: { code: "entitlement_missing", message: "No access to this model" } }),
     kind: "model_unsupported",
@@ -278,6 +286,13 @@ const overloads: Row[] = [
     row: 25,
     code: "upstream_error",
   })),
+  {
+    name: "1.5, limit words in a 500 make no limit",
+    evidence: http(500, { detail: "Rate limit reached for the internal cache" }),
+    kind: "transient",
+    row: 25,
+    code: "upstream_error",
+  },
   {
     name: "1.5, policy_capacity_unavailable",
     evidence: http(503, { error: { code: "policy_capacity_unavailable" } }),
