@@ -95,6 +95,8 @@ export interface AccountHealth {
   readonly probeOwed: boolean;
   /** Healthy override: silences parks while in the future. 0 = none. */
   readonly overrideUntilMs: number;
+  /** Last genuine 429 of the account. An attempt launched before it proves nothing when it ends well. 0 = none. */
+  readonly limitedAtMs: number;
   readonly modelDeadlines: ReadonlyMap<ModelId, Deadline>;
   readonly modelInferred: ReadonlyMap<ModelId, InferredLimit>;
   readonly modelParks: ReadonlyMap<string, Park>;
@@ -136,7 +138,13 @@ export interface ProviderCooldown {
 export interface ProviderHealth {
   /** Consecutive provider-scoped failures without a success since. */
   readonly strikes: number;
+  /** What the last strike was; the reason of a cooldown opened from it. */
+  readonly strikeReason: CooldownReason;
+  /** Latest minimum a strike stated: a cooldown opened later is never shorter (3.4). 0 = none. */
+  readonly notBeforeMs: number;
   readonly cooldown: ProviderCooldown | null;
+  /** The cooldown stands for accounts that are all out of quota (C4): memory only, dropped when one comes back. */
+  readonly derived: boolean;
   readonly probe: ProbeLease | null;
   readonly generation: number;
 }

@@ -33,6 +33,8 @@ export interface RequestSpec {
   readonly bound: AccountId | null;
   /** The session digest to bind or rebind; null = no signal, no pin. */
   readonly session: string | null;
+  /** Further digests of the same conversation: they are bound and moved together with `session` (2A.8). */
+  readonly aliases?: readonly string[];
   /** True when the request may only go to `bound` (file pins, `previous_response_id`; ruling 8). */
   readonly pinned: boolean;
   /** Recovery relaunches allowed to this request (0 = off). */
@@ -53,10 +55,15 @@ export interface Launch {
   /** Why this launch exists. `unpooled_repeat`: ruling 15; `strip_state`: ruling 8, foreign reasoning removed. */
   readonly cause: "first" | "failover" | "round" | "repair" | "recovery" | "unpooled_repeat" | "strip_state";
   readonly probe: "none" | "provider" | "network" | "recheck" | "credits";
+  /** The block of the account this launch tests. Equals `probe` unless it tests a provider or the network as well. */
+  readonly trial: "none" | "recheck" | "credits";
   /** Send on a fresh connection, never a pooled one (once-only routes, probes, unpooled repeats). */
   readonly fresh: boolean;
   readonly launchedAtMs: number;
-  /** Watchdog of a probe: abort the attempt then. Null for ordinary launches. */
+  /**
+   * Watchdog of a probe: abort the attempt then. Ends with the lease: a network probe's at the first head, any
+   * other's at the first semantic event. Null for ordinary launches.
+   */
   readonly leaseUntilMs: number | null;
 }
 
