@@ -60,9 +60,9 @@ export function parseConfig(text: string, environment: ConfigEnvironment): Parse
   const wrongPaths = new Set(issues.filter(isAboutValue).map((issue) => formatPath(pathOf(issue))));
   const findings = checkRules(sound as PartialFile, (path) => isBelow(path, wrongPaths), environment);
   mistakes.push(...findings.mistakes);
-  if (mistakes.length > MISTAKE_LIMIT) {
-    const rest = mistakes.length - MISTAKE_LIMIT;
-    mistakes.splice(MISTAKE_LIMIT, rest, plainMistake([], `${rest} further mistakes are not listed`));
+  const rest = Math.max(0, mistakes.length - MISTAKE_LIMIT) + countUndescribed(issues);
+  if (rest > 0) {
+    mistakes.splice(MISTAKE_LIMIT, Infinity, plainMistake([], `${rest} further mistakes are not listed`));
   }
   if (mistakes.length > 0 || !shape.success) return { ok: false, mistakes };
   return { ok: true, config: resolveConfig(shape.data, environment), warnings: findings.warnings };
@@ -94,7 +94,8 @@ function describeIssue(issue: Issue, root: unknown, duplicates: readonly Duplica
   const path = pathOf(issue);
   const value = valueAt(root, path);
   if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => {
+    // Looking for what was meant takes its time: not for keys that nobody will see.
+    return issue.keys.slice(0, MISTAKE_LIMIT).map((key) => {
       const inner = valueAt(value, [key]);
       const repeated = duplicates.find((duplicate) => duplicate.marker === key);
       return repeated === undefined ? unknownKey(path, key, inner) : repeatedKey(path, repeated, inner);
@@ -105,6 +106,11 @@ function describeIssue(issue: Issue, root: unknown, duplicates: readonly Duplica
     ? suggest(value, issue.values.map(String))
     : null;
   return [valueMistake(path, wordIssue(issue, value), value, meant)];
+}
+
+function countUndescribed(issues: readonly Issue[]): number {
+  const keys = issues.map((issue) => issue.code === "unrecognized_keys" ? issue.keys.length : 0);
+  return keys.reduce((sum, count) => sum + Math.max(0, count - MISTAKE_LIMIT), 0);
 }
 
 /** One value can break two parts of one rule, and a mapping shared by aliases is met twice. */

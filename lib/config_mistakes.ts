@@ -22,8 +22,8 @@ const LONGEST_SHOWN = 80;
 /** A word that can be shown as a key: what a key looks like, not what a pasted token looks like. */
 const SHOWABLE_KEY = /^[A-Za-z][A-Za-z0-9_.-]{0,39}$/;
 const KNOWN_KEY_PREFIX = /^(?:sk|pk|rk|hf|gsk|ghp|xox[a-z]|bearer)[-_ ]|^eyJ|^AIza/i;
-/** Longer than any model name or id in use, yet shorter than any token. */
-const TOKEN_SHAPE = /^(?=.*\d)[A-Za-z0-9_-]{36,}$/;
+/** A run longer than any model name, id or UUID, and not longer than the tokens of the providers we know. */
+const TOKEN_SHAPE = /(?=[A-Za-z._-]*\d)[A-Za-z0-9._-]{40}/;
 
 /** `Cannot parse config: "max-retry-interval" must be 0..3600 seconds, got -1` */
 export function formatMistake(mistake: Mistake): string {
@@ -107,14 +107,16 @@ function kindOf(value: unknown): string {
 }
 
 function showText(value: string): string {
-  if (looksLikeSecret(value)) return HIDDEN;
-  const shown = value.includes("://") ? redactUrl(value) : value;
+  const shown = value.includes("://") ? redactUrl(value) : looksLikeSecret(value) ? HIDDEN : value;
   if (shown === HIDDEN) return HIDDEN;
   return JSON.stringify(shown.length > LONGEST_SHOWN ? `${shown.slice(0, LONGEST_SHOWN)}…` : shown);
 }
 
+/** What stands before an `@` is a password as often as it is a name, and e-mail addresses are not shown either. */
 function looksLikeSecret(text: string): boolean {
-  return KNOWN_KEY_PREFIX.test(text) || TOKEN_SHAPE.test(text);
+  // What is never shown need not be looked at, and the pattern is not made for long texts.
+  const head = text.slice(0, 2 * LONGEST_SHOWN);
+  return text.includes("@") || KNOWN_KEY_PREFIX.test(head) || TOKEN_SHAPE.test(head);
 }
 
 /** The URL without user, password, query and fragment; `(hidden)` when it cannot be told apart. */

@@ -131,6 +131,9 @@ export function resolveDatabasePath(text: string, environment: ConfigEnvironment
   if (text !== "") return readPath(text, environment);
   const state = environment.get("XDG_STATE_HOME") ?? "";
   const named = state.startsWith("~") ? null : readPath(state, environment);
+  if (named?.ok !== true && environment.homeDir === null) {
+    return failed("has no default place, since no home folder is known");
+  }
   const base = named?.ok === true ? named.value : "~/.local/state";
   return readPath(`${base}/${DEFAULT_DATABASE_NAME}`, environment);
 }

@@ -16,6 +16,7 @@ export const CONFIG_TEXT_LIMIT_CHARACTERS = 524_288;
 export const CONFIG_TEXT_LIMIT_LINES = 30_000;
 /** Nothing of ours is deeper than six levels; the parser recurses once a level. */
 export const CONFIG_NESTING_LIMIT = 200;
+const TOO_DEEP = `is nested deeper than ${CONFIG_NESTING_LIMIT} levels`;
 /** Each repeated key costs one more reading of the text: what all readings together may read. */
 const READING_BUDGET_CHARACTERS = 1_048_576;
 const DUPLICATE_LIMIT = 20;
@@ -57,6 +58,8 @@ export function readYaml(text: string): YamlReading {
       const value = parseYaml(source, { schema: "core", allowDuplicateKeys });
       return { ok: true, value, duplicates };
     } catch (error) {
+      // Levels made by indentation are not counted before; they can still exhaust the stack.
+      if (error instanceof RangeError) return { ok: false, problem: TOO_DEEP };
       const failure = readFailure(error, source, mark);
       if (!failure.duplicate) {
         return { ok: false, problem: `line ${failure.line}, column ${failure.column}: ${failure.reason}` };
@@ -96,7 +99,7 @@ function refuseSize(text: string): string | null {
   if (text.split(/\r\n|\n|\r/, CONFIG_TEXT_LIMIT_LINES + 1).length > CONFIG_TEXT_LIMIT_LINES) {
     return `is longer than ${CONFIG_TEXT_LIMIT_LINES} lines`;
   }
-  return nestsTooDeep(text) ? `is nested deeper than ${CONFIG_NESTING_LIMIT} levels` : null;
+  return nestsTooDeep(text) ? TOO_DEEP : null;
 }
 
 /**

@@ -383,6 +383,13 @@ Deno.test("parseConfig() lists 200 mistakes and counts the rest", () => {
   assertEquals(mistakes.at(-1), "800 further mistakes are not listed");
 });
 
+Deno.test("parseConfig() describes 200 unknown keys and counts the rest", () => {
+  const mistakes = mistakesOf(Array.from({ length: 1_000 }, (_, at) => `key-${at}: 1`).join("\n"));
+  assertEquals(mistakes.length, 201);
+  assertEquals(mistakes.at(0), '"key-0" is not a known key');
+  assertEquals(mistakes.at(-1), "800 further mistakes are not listed");
+});
+
 Deno.test("parseConfig() tells mistakes of a mapping shared by an alias once for each place", () => {
   assertEquals(
     mistakesOf("models: [&m { alias: a, provider: codex, model: m, extra: 1 }, *m]"),
