@@ -4,27 +4,16 @@
  * All records live side by side; a weaker one never deletes a stronger one (state-machine-facts 3.2, 4).
  * Functions return the next value, or the same one when nothing changed. Parks are in `quota_park.ts`.
  */
-import { ladderMs } from "./backoff.ts";
 import type { AccountId, AttemptId, ModelId } from "./domain.ts";
-import type { Outcome, StatedTime } from "./outcome.ts";
+import { limitAccount, limitModel } from "./limits.ts";
+import { bounded, without } from "./model_records.ts";
+import type { Outcome } from "./outcome.ts";
 import { dropFamilyParks, holdFamilyParks, OVERRIDE_MS } from "./quota_park.ts";
-import type {
-  AccountHealth,
-  CredentialBlock,
-  CredentialBlockKind,
-  Deadline,
-  DurableChange,
-  InferredLimit,
-  LadderBlock,
-} from "./records.ts";
+import type { AccountHealth, CredentialBlockKind } from "./records.ts";
+import { climbLadder, ladderReason, pauseAccount } from "./transient_ladder.ts";
 
-/** A 429 without a time (ruling 2). */
-export const INFERRED_RATE_MS = 60_000;
-export const INFERRED_QUOTA_MS = 300_000;
 /** One real request per hour tests an account without credits (ruling 20). */
 export const CREDITS_PROBE_MS = 3_600_000;
-/** Model records of one kind per account; the oldest goes first (2A.1). */
-export const MODEL_RECORD_LIMIT = 64;
 /** An exclusion nobody disproved ends by itself (C20). */
 export const EXCLUSION_MS = 12 * 3_600_000;
 
@@ -216,152 +205,6 @@ export function clearCredits(health: AccountHealth): AccountHealth {
   return health.credits === null ? health : { ...health, credits: null };
 }
 
-/** Withdraws a block that turned out to be an outage's, not the account's (C14). */
-export function withdrawOutageBlock(
-  health: AccountHealth,
-  attempts: ReadonlySet<AttemptId>,
-  nowMs: number,
-): AccountHealth {
-  const ladder = health.ladder;
-  if (ladder === null || ladder.reason !== "no_response" || ladder.attempt === null) return health;
-  if (!attempts.has(ladder.attempt)) return health;
-  return {
-    ...health,
-    ladder: ladder.strikes > 1
-      ? { ...ladder, strikes: ladder.strikes - 1, untilMs: Math.min(ladder.untilMs, nowMs) }
-      : null,
-  };
-}
-
-/** The durable part of a transition: what must be on disk before anybody hears of it. */
-export function durableChanges(
-  account: AccountId,
-  before: AccountHealth,
-  after: AccountHealth,
-): DurableChange[] {
-  const changes: DurableChange[] = [];
-  if (before === after) return changes;
-  if (before.deadline !== after.deadline) {
-    changes.push(deadlineChange(account, null, after.deadline));
-  }
-  if (before.modelDeadlines !== after.modelDeadlines) {
-    for (const model of before.modelDeadlines.keys()) {
-      if (!after.modelDeadlines.has(model)) changes.push({ kind: "drop_deadline", account, model });
-    }
-    for (const [model, deadline] of after.modelDeadlines) {
-      if (before.modelDeadlines.get(model) !== deadline) {
-        changes.push({ kind: "put_deadline", account, model, deadline });
-      }
-    }
-  }
-  const credentialBefore = durableCredential(before.credential);
-  const credentialAfter = durableCredential(after.credential);
-  if (credentialBefore !== credentialAfter) {
-    changes.push(
-      credentialAfter === null
-        ? { kind: "drop_credential", account }
-        : { kind: "put_credential", account, block: credentialAfter },
-    );
-  }
-  if (before.credits !== after.credits) {
-    changes.push(
-      after.credits === null
-        ? { kind: "drop_credits", account }
-        : { kind: "put_credits", account, block: after.credits },
-    );
-  }
-  return changes;
-}
-
-function deadlineChange(account: AccountId, model: ModelId | null, deadline: Deadline | null): DurableChange {
-  return deadline === null
-    ? { kind: "drop_deadline", account, model }
-    : { kind: "put_deadline", account, model, deadline };
-}
-
-function durableCredential(block: CredentialBlock | null): CredentialBlock | null {
-  return block === null || block.kind === "credential_invalid" ? null : block;
-}
-
-/** Rows 19 to 22: a genuine 429 outranks every page, so override and park go and pages stay silent (ruling 1). */
-function limitAccount(
-  health: AccountHealth,
-  outcome: Outcome & { kind: "limited" },
-  attempt: JudgedAttempt,
-  nowMs: number,
-): AccountHealth {
-  const limited: AccountHealth = {
-    ...health,
-    overrideUntilMs: 0,
-    park: null,
-    probeOwed: true,
-    limitedAtMs: nowMs,
-  };
-  return outcome.stated === null
-    ? { ...limited, inferred: laterInferred(health.inferred, outcome.shape, nowMs) }
-    : { ...limited, deadline: laterDeadline(health.deadline, outcome, outcome.stated, attempt, nowMs) };
-}
-
-/** Row 23: the upstream named a limiter of this model alone. */
-function limitModel(
-  health: AccountHealth,
-  outcome: Outcome & { kind: "limited" },
-  attempt: JudgedAttempt,
-  model: ModelId,
-  nowMs: number,
-): AccountHealth {
-  const modelParks = holdFamilyParks(health.modelParks, model);
-  if (outcome.stated === null) {
-    const inferred = laterInferred(health.modelInferred.get(model) ?? null, outcome.shape, nowMs);
-    return { ...health, modelParks, modelInferred: bounded(health.modelInferred, model, inferred) };
-  }
-  const current = health.modelDeadlines.get(model) ?? null;
-  const deadline = laterDeadline(current, outcome, outcome.stated, attempt, nowMs);
-  if (deadline === current) return { ...health, modelParks };
-  return {
-    ...health,
-    modelParks,
-    modelDeadlines: deadline === null
-      ? without(health.modelDeadlines, model)
-      : bounded(health.modelDeadlines, model, deadline),
-  };
-}
-
-/**
- * C17: of two stated times the later one holds, except that an attempt launched after the older record was
- * written corrects it in either direction. A time already over leaves no record.
- */
-function laterDeadline(
-  current: Deadline | null,
-  outcome: Outcome & { kind: "limited" },
-  stated: StatedTime,
-  attempt: JudgedAttempt,
-  nowMs: number,
-): Deadline | null {
-  const live = current !== null && current.untilMs > nowMs ? current : null;
-  const corrects = live !== null && attempt.launchedAtMs > live.writtenAtMs;
-  if (live !== null && !corrects && stated.untilMs <= live.untilMs) return current;
-  if (stated.untilMs <= nowMs) return null;
-  return {
-    untilMs: stated.untilMs,
-    source: stated.source,
-    status: outcome.status ?? 429,
-    code: outcome.code,
-    attempt: attempt.attempt ?? "",
-    launchedAtMs: attempt.launchedAtMs,
-    writtenAtMs: nowMs,
-  };
-}
-
-/** A running block keeps its anchor; only a longer kind of the same news moves its end. */
-function laterInferred(current: InferredLimit | null, shape: "rate" | "quota", nowMs: number): InferredLimit {
-  const untilMs = nowMs + (shape === "quota" ? INFERRED_QUOTA_MS : INFERRED_RATE_MS);
-  if (current !== null && current.untilMs > nowMs) {
-    if (current.shape === shape || current.untilMs >= untilMs) return current;
-  }
-  return { untilMs, shape, writtenAtMs: nowMs };
-}
-
 /** Rows 12 and 16: the model is refused, and so the credential was accepted. */
 function applyModelUnsupported(health: AccountHealth, attempt: JudgedAttempt, nowMs: number): AccountHealth {
   const newer = (record: { readonly writtenAtMs: number } | null) =>
@@ -372,82 +215,4 @@ function applyModelUnsupported(health: AccountHealth, attempt: JudgedAttempt, no
     ladder: newer(health.ladder) ? null : health.ladder,
     exclusions: attempt.model === null ? health.exclusions : bounded(health.exclusions, attempt.model, nowMs),
   };
-}
-
-function pauseAccount(
-  health: AccountHealth,
-  untilMs: number,
-  attempt: JudgedAttempt,
-  nowMs: number,
-): AccountHealth {
-  const current = health.ladder;
-  if (current !== null && current.untilMs >= untilMs) return health;
-  return {
-    ...health,
-    ladder: {
-      untilMs,
-      strikes: current?.strikes ?? 0,
-      reason: "workspace",
-      attempt: attempt.attempt,
-      writtenAtMs: nowMs,
-    },
-  };
-}
-
-/**
- * One step up, once per episode: a failure while the block runs, or of an attempt launched before it was
- * written, belongs to the same trouble and neither climbs nor moves the end. A stated minimum is kept (C10).
- */
-function climbLadder(
-  health: AccountHealth,
-  reason: LadderBlock["reason"],
-  notBeforeMs: number | null,
-  attempt: JudgedAttempt,
-  policy: LadderPolicy,
-  nowMs: number,
-): AccountHealth {
-  const current = health.ladder;
-  const minimumMs = notBeforeMs ?? 0;
-  if (current !== null && (current.untilMs > nowMs || attempt.launchedAtMs <= current.writtenAtMs)) {
-    if (minimumMs <= current.untilMs) return health;
-    return { ...health, ladder: { ...current, untilMs: minimumMs } };
-  }
-  // A dead egress proxy says nothing about the account: it rests a moment but does not climb.
-  const climbs = reason !== "egress_proxy";
-  const strikes = (current?.strikes ?? 0) + (climbs ? 1 : 0);
-  const untilMs = nowMs + ladderMs(policy.seed, attempt.account, climbs ? strikes - 1 : 0, policy.capMs);
-  return {
-    ...health,
-    ladder: {
-      untilMs: Math.max(untilMs, minimumMs),
-      strikes,
-      reason,
-      attempt: attempt.attempt,
-      writtenAtMs: nowMs,
-    },
-  };
-}
-
-function ladderReason(cause: (Outcome & { kind: "transient" })["cause"]): LadderBlock["reason"] {
-  if (cause === "refresh") return "refresh";
-  if (cause === "egress_proxy") return "egress_proxy";
-  return "transient";
-}
-
-function without<V>(map: ReadonlyMap<string, V>, key: string): ReadonlyMap<string, V> {
-  const next = new Map(map);
-  next.delete(key);
-  return next;
-}
-
-/** Sets the key as the newest entry; at the limit the oldest goes. */
-function bounded<V>(map: ReadonlyMap<string, V>, key: string, value: V): ReadonlyMap<string, V> {
-  const next = new Map(map);
-  next.delete(key);
-  next.set(key, value);
-  for (const oldest of next.keys()) {
-    if (next.size <= MODEL_RECORD_LIMIT) break;
-    next.delete(oldest);
-  }
-  return next;
 }

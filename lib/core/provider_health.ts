@@ -61,6 +61,11 @@ export function readStrike(outcome: Outcome): { reason: CooldownReason; notBefor
       return { reason: "network", notBeforeMs: 0 };
     case "edge_block":
       return { reason: "edge_block", notBeforeMs: 0 };
+    case "limited":
+      // Capacity with a stated time: a deadline for the account and a strike for its provider (row 24).
+      return outcome.strike === true
+        ? { reason: "overloaded", notBeforeMs: outcome.stated?.untilMs ?? 0 }
+        : null;
     default:
       return null;
   }
@@ -172,8 +177,9 @@ export function judgeProviderProbe(outcome: Outcome): ProbeVerdict {
     case "account_pause":
     case "credits":
     case "model_unsupported":
-    case "limited":
       return "answered";
+    case "limited":
+      return outcome.strike === true ? "failed" : "answered";
     case "no_response":
     case "edge_block":
       return "failed";

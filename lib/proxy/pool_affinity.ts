@@ -8,9 +8,13 @@ import type { AccountId } from "../core/domain.ts";
 import { needsRenewal, winningBinding } from "../core/session_affinity.ts";
 import type { AffinityStore } from "../ports.ts";
 
+/** Sessions remembered as moved since the start, newest kept. */
+const MOVED_LIMIT = 10_000;
+
 export class SessionBindings {
   readonly #store: AffinityStore;
   #ttlMs: number;
+  readonly #moved = new Set<string>();
 
   constructor(store: AffinityStore, ttlMs: number) {
     this.#store = store;
@@ -57,11 +61,28 @@ export class SessionBindings {
     if (first === undefined) return to;
     const holder = this.#moveOne(first, from, to, nowMs);
     for (const alias of aliases) this.#moveOne(alias, from, holder, nowMs);
+    if (holder !== from) this.#rememberMove(sessions);
     return holder;
+  }
+
+  /** True when the session's binding moved since the start: its history may hold another account's state. */
+  hasMoved(session: string): boolean {
+    return this.#moved.has(session);
   }
 
   dropAccount(account: AccountId): void {
     this.#store.dropAccount(account);
+  }
+
+  #rememberMove(sessions: readonly string[]): void {
+    for (const session of sessions) {
+      this.#moved.delete(session);
+      this.#moved.add(session);
+    }
+    for (const oldest of this.#moved) {
+      if (this.#moved.size <= MOVED_LIMIT) break;
+      this.#moved.delete(oldest);
+    }
   }
 
   #bindOne(session: string, account: AccountId, nowMs: number): AccountId {

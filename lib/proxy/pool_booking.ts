@@ -3,13 +3,7 @@
  *
  * One call each for the decision table's columns (state-machine-facts 4); nothing here decides what comes next.
  */
-import {
-  applyOutcome,
-  blockCredential,
-  endDeadline,
-  type JudgedAttempt,
-  withdrawOutageBlock,
-} from "../core/account_health.ts";
+import { applyOutcome, blockCredential, endDeadline, type JudgedAttempt } from "../core/account_health.ts";
 import { accountLadderCapMs, ladderMs, LONGEST_STEP_MS } from "../core/backoff.ts";
 import type { Outcome } from "../core/outcome.ts";
 import { endPause, noteNoResponse, noteSuccess, settleNetworkProbe } from "../core/network_pause.ts";
@@ -24,6 +18,7 @@ import {
   shouldCool,
 } from "../core/provider_health.ts";
 import type { AccountHealth } from "../core/records.ts";
+import { withdrawOutageBlock } from "../core/transient_ladder.ts";
 import type { PoolContext } from "./pool_context.ts";
 import type { LaunchState, RequestPlan } from "./request_plan.ts";
 
@@ -64,19 +59,19 @@ export function bookOutcome(
   plan: RequestPlan,
   state: LaunchState,
   outcome: Outcome,
-  nowMs: number,
   heldLease: boolean,
+  nowMs: number,
 ): void {
   switch (outcome.kind) {
     case "success":
       bookSuccess(context, plan, state, outcome, nowMs);
       return;
     case "no_response":
-      bookNoResponse(context, plan, state, outcome, nowMs, heldLease);
+      bookNoResponse(context, plan, state, outcome, heldLease, nowMs);
       return;
     default:
       bookHealth(context, state, outcome, nowMs);
-      bookStrike(context, plan, state, outcome, nowMs, heldLease);
+      bookStrike(context, plan, state, outcome, heldLease, nowMs);
   }
 }
 
@@ -172,8 +167,8 @@ function bookNoResponse(
   plan: RequestPlan,
   state: LaunchState,
   outcome: Outcome,
-  nowMs: number,
   heldLease: boolean,
+  nowMs: number,
 ): void {
   const { records } = context;
   if (records.network.pause !== null) return;
@@ -182,7 +177,7 @@ function bookNoResponse(
   records.setNetwork(noted);
   if (noted.pause === null) {
     bookHealth(context, state, outcome, nowMs);
-    bookStrike(context, plan, state, outcome, nowMs, heldLease);
+    bookStrike(context, plan, state, outcome, heldLease, nowMs);
     return;
   }
   plan.record.notes.push("network_paused");
@@ -197,8 +192,8 @@ function bookStrike(
   plan: RequestPlan,
   state: LaunchState,
   outcome: Outcome,
-  nowMs: number,
   heldLease: boolean,
+  nowMs: number,
 ): void {
   const strike = readStrike(outcome);
   if (strike === null) return;

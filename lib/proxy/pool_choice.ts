@@ -90,14 +90,21 @@ export function pickAgain(context: PoolContext, state: LaunchState, nowMs: numbe
   };
 }
 
+/** The account that may serve first, and when. `probed`: a probe of somebody else decides, maybe sooner. */
+export interface Readiness {
+  readonly readyAtMs: number;
+  readonly slot: AccountSlot;
+  readonly probed: boolean;
+}
+
 /** When the first account may serve, for the wait between rounds; `null` when no clock will bring one back. */
 export function nearestReady(
   context: PoolContext,
   plan: RequestPlan,
   nowMs: number,
-): { readonly readyAtMs: number; readonly slot: AccountSlot; readonly probed: boolean } | null {
+): Readiness | null {
   const network = readNetworkGate(context.records.network, nowMs);
-  let best: { readyAtMs: number; slot: AccountSlot; probed: boolean } | null = null;
+  let best: Readiness | null = null;
   for (const provider of plan.providers) {
     const gate = readProviderGate(provider.slot.health, nowMs);
     // A lease ends when its probe says so, long before its watchdog: worth looking again soon.

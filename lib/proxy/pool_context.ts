@@ -25,5 +25,7 @@ export interface PoolContext {
   readonly records: PoolRecords;
   readonly bindings: SessionBindings;
   readonly seed: number;
+  /** When this process read the durable state. */
+  startedAtMs: number;
   settings: PoolSettings;
 }

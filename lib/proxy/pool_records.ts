@@ -4,8 +4,8 @@
  * Knows nothing of requests. `flush` is called by `pool_runtime.ts` before anybody hears of a change; a write
  * that fails leaves the changes pending, so that memory and disk can never silently part.
  */
-import { durableChanges } from "../core/account_health.ts";
 import type { AccountId, ProviderId } from "../core/domain.ts";
+import { durableChanges } from "../core/durable_changes.ts";
 import { certainlyBlockedUntilMs, strongestBlock } from "../core/eligibility.ts";
 import { HEALTHY_NETWORK } from "../core/network_pause.ts";
 import type { AccountSlot, ProviderSlot } from "../core/pool.ts";

@@ -4,47 +4,25 @@
  * Synchronous and without clock or chance: time is an argument, and what a step decides is recorded, on disk
  * where it must be, before the step is returned. The shell and the simulation drive the same class.
  */
-import { longestWaitMs, paceMs } from "../core/backoff.ts";
-import type { AttemptRecord, CandidateRecord, DecisionRecord } from "../core/decision.ts";
+import type { CandidateRecord, DecisionRecord } from "../core/decision.ts";
 import type { Account, AccountId, AttemptId, RetryPolicy, Target } from "../core/domain.ts";
-import { incompleteAnswer, resolveFinalError } from "../core/final_error.ts";
-import { charge, isLedgerFull, launchBound, mintAttempt, openLedger } from "../core/ledger.ts";
-import { leaseNetworkProbe } from "../core/network_pause.ts";
+import { launchBound, openLedger } from "../core/ledger.ts";
 import type { Outcome } from "../core/outcome.ts";
 import { type AccountSlot, findSlot } from "../core/pool.ts";
-import { hashUnit } from "../core/prng.ts";
-import { leaseProviderProbe, leaseUntilMs } from "../core/provider_health.ts";
 import type { QuotaReading } from "../core/records.ts";
 import type { Launch, RepairResult, RequestSpec, Step } from "../core/retry_plan.ts";
 import type { Strategy } from "../core/selector.ts";
-import { DEFAULT_RECOVERY, openRecovery, planRecovery, type RecoveryPolicy } from "../core/sse_recovery.ts";
+import { DEFAULT_RECOVERY, type RecoveryPolicy } from "../core/sse_recovery.ts";
 import type { AffinityStore, PoolStore } from "../ports.ts";
 import { SessionBindings } from "./pool_affinity.ts";
-import {
-  bookHealth,
-  bookOutcome,
-  bookUnrepaired,
-  leaveProvider,
-  noteHead,
-  noteOutput,
-  settleLeases,
-} from "./pool_booking.ts";
-import {
-  type Choice,
-  clearestTarget,
-  finalMembers,
-  isModelExcluded,
-  listCandidates,
-  nearestReady,
-  pickAgain,
-  pickNext,
-  pickThis,
-  PROBE_POLL_MS,
-  slotInPlan,
-} from "./pool_choice.ts";
+import { bookHealth, leaveProvider, noteHead, noteOutput, settleLeases } from "./pool_booking.ts";
 import type { PoolContext, RingConfig } from "./pool_context.ts";
 import { PoolKeeper, type ReconcileResult } from "./pool_keeper.ts";
+import { closeRecord } from "./pool_launch.ts";
 import { PoolRecords } from "./pool_records.ts";
+import { moveWithHead } from "./pool_sessions.ts";
+import { continueSlot, nextSlot, recordCandidates } from "./pool_steps.ts";
+import { judgeCommitted, judgeUncommitted } from "./pool_verdicts.ts";
 import {
   type AccountView,
   describeAccounts,
@@ -55,14 +33,10 @@ import {
   nextChangeMs,
   type ProviderView,
 } from "./pool_view.ts";
-import { type LaunchState, type PlanProvider, type PlanRoute, RequestPlan } from "./request_plan.ts";
+import { continueWait, endWait } from "./pool_waits.ts";
+import { type PlanProvider, type PlanRoute, RequestPlan } from "./request_plan.ts";
 
 export type { AccountView, NetworkView, ProviderView, ReconcileResult, RequestPlan, RingConfig };
-
-/** Blocks recorded with one decision; more would fill memory with a big pool's refusals. */
-export const CANDIDATE_RECORD_LIMIT = 200;
-/** Sessions remembered as moved since the start, for ruling 8. */
-const MOVED_SESSION_LIMIT = 10_000;
 
 export interface PoolDeps {
   readonly store: PoolStore;
@@ -90,15 +64,13 @@ const STOP: Step = { kind: "stop" };
 export class PoolRuntime {
   readonly #context: PoolContext;
   readonly #keeper: PoolKeeper;
-  /** Sessions whose binding moved; their history may hold another account's sealed state. */
-  readonly #movedSessions = new Set<string>();
-  #startedAtMs = 0;
 
   constructor(deps: PoolDeps) {
     this.#context = {
       records: new PoolRecords(deps.store),
       bindings: new SessionBindings(deps.affinity, deps.routing.sessionTtlMs),
       seed: deps.seed,
+      startedAtMs: 0,
       settings: {
         policy: deps.policy,
         quota: deps.quota,
@@ -114,7 +86,7 @@ export class PoolRuntime {
 
   /** Reads the durable state; call once, before `reconcile`. @throws StoreFailure on rows that cannot be true. */
   restore(nowMs: number): void {
-    this.#startedAtMs = nowMs;
+    this.#context.startedAtMs = nowMs;
     this.#keeper.restore(nowMs);
   }
 
@@ -240,8 +212,9 @@ export class PoolRuntime {
     if (plan.current !== null) {
       throw new Error(`Cannot decide: ${plan.current.launch.attempt} is not settled`);
     }
-    const step = plan.verdict ?? this.#continueWait(plan, nowMs) ?? this.#continueSlot(plan, nowMs) ??
-      this.#nextSlot(plan, nowMs);
+    const context = this.#context;
+    const step = plan.verdict ?? continueWait(context, plan, nowMs) ?? continueSlot(context, plan, nowMs) ??
+      nextSlot(context, plan, nowMs);
     this.#flush(nowMs);
     return step;
   }
@@ -252,7 +225,7 @@ export class PoolRuntime {
     if (state === null || state.launch.attempt !== launch.attempt) return;
     noteHead(this.#context, state);
     if (event === "semantic") noteOutput(this.#context, state);
-    this.#moveWithHead(plan, state, nowMs);
+    moveWithHead(this.#context, plan, state, nowMs);
     this.#flush(nowMs);
   }
 
@@ -265,17 +238,17 @@ export class PoolRuntime {
     if (state === null || state.launch.attempt !== launch.attempt) return;
     plan.current = null;
     state.slot.inFlight--;
-    endAttempt(plan, launch, outcome, nowMs);
+    closeRecord(plan, launch, outcome, nowMs);
     const heldLease = state.route.provider.slot.health.probe?.attempt === launch.attempt;
     settleLeases(this.#context, state, outcome, nowMs);
     if (outcome.kind === "cancelled") {
       if (plan.phase === "open") plan.phase = "cancelled";
     } else {
       plan.outcomes.set(state.slot, outcome);
-      if (outcome.kind === "success") this.#moveWithHead(plan, state, nowMs);
+      if (outcome.kind === "success") moveWithHead(this.#context, plan, state, nowMs);
       else plan.uncharged = launch.attempt;
-      if (plan.phase === "committed") this.#bookCommitted(plan, state, outcome, nowMs, heldLease);
-      else this.#judge(plan, state, outcome, nowMs, heldLease);
+      const judge = plan.phase === "committed" ? judgeCommitted : judgeUncommitted;
+      judge(this.#context, plan, state, outcome, heldLease, nowMs);
     }
     this.#flush(nowMs);
   }
@@ -333,420 +306,17 @@ export class PoolRuntime {
     record.status = status;
     record.code = code;
     record.endedAtMs = nowMs;
-    if (record.attempts.length > 1) this.#recordCandidates(plan, nowMs);
+    if (record.attempts.length > 1) recordCandidates(this.#context, plan, nowMs);
     this.#keeper.flushRings();
     this.#flush(nowMs);
     return record;
   }
 
-  // ------------------------------------------------------------ after an attempt
-
-  /** What an uncommitted outcome leads to; the order is the order of "must never" before "may". */
-  #judge(plan: RequestPlan, state: LaunchState, outcome: Outcome, nowMs: number, heldLease: boolean): void {
-    const { slot, launch } = state;
-    const wasProbe = launch.probe !== "none" || launch.trial !== "none";
-    if (outcome.kind === "success") {
-      bookOutcome(this.#context, plan, state, outcome, nowMs, heldLease);
-      plan.verdict = STOP;
-      return;
-    }
-    if (!plan.isReplayable) {
-      this.#bookOnce(plan, state, outcome, nowMs, heldLease);
-      return;
-    }
-    if (outcome.kind === "request_fault") {
-      if (outcome.state === "foreign_state" && !plan.stripped && this.#isAfterFailover(plan, slot)) {
-        plan.stripped = true;
-        plan.pending = { kind: "again", state, cause: "strip_state" };
-      } else plan.verdict = { kind: "relay", launch };
-      return;
-    }
-    if (outcome.kind === "no_response" && outcome.pooled && !plan.repeated.has(slot)) {
-      plan.repeated.add(slot);
-      plan.pending = { kind: "again", state, cause: "unpooled_repeat" };
-      return;
-    }
-    if (outcome.kind === "unauthorized" && slot.account.refreshable && !plan.repaired.has(slot)) {
-      plan.repaired.add(slot);
-      plan.pending = { kind: "repair", state };
-      return;
-    }
-    if (!wasProbe && this.#planRecovery(plan, state, outcome, nowMs)) return;
-    if (outcome.kind === "incomplete") plan.verdict = { kind: "answer", answer: incompleteAnswer() };
-    else this.#book(plan, state, outcome, nowMs, heldLease);
-  }
-
-  /** Row 52: one launch, and its own answer is the answer where there is one. */
-  #bookOnce(
-    plan: RequestPlan,
-    state: LaunchState,
-    outcome: Outcome,
-    nowMs: number,
-    heldLease: boolean,
-  ): void {
-    if (outcome.kind === "incomplete") {
-      plan.verdict = { kind: "answer", answer: incompleteAnswer() };
-      return;
-    }
-    if (outcome.kind === "unauthorized" && state.slot.account.refreshable) {
-      bookUnrepaired(this.#context, state, outcome.code, nowMs);
-    } else if (outcome.kind !== "request_fault") this.#book(plan, state, outcome, nowMs, heldLease);
-    plan.verdict = hasUpstreamAnswer(outcome)
-      ? { kind: "relay", launch: state.launch }
-      : this.#finalAnswer(plan, nowMs);
-  }
-
-  /** Rows 34, 38, 41, 49: health only. A first 401 stays pending; the next request repairs it. */
-  #bookCommitted(
-    plan: RequestPlan,
-    state: LaunchState,
-    outcome: Outcome,
-    nowMs: number,
-    heldLease: boolean,
-  ): void {
-    if (outcome.kind === "unauthorized" && state.slot.account.refreshable) return;
-    bookOutcome(this.#context, plan, state, outcome, nowMs, heldLease);
-  }
-
-  #book(plan: RequestPlan, state: LaunchState, outcome: Outcome, nowMs: number, heldLease: boolean): void {
-    bookOutcome(this.#context, plan, state, outcome, nowMs, heldLease);
-    if (plan.holder !== state.slot.account.id) return;
-    // Nothing was heard, or a wall in front of everybody was: that is no reason to lose a warm cache (ruling 7).
-    plan.moveOnHead = outcome.kind === "no_response" || outcome.kind === "edge_block";
-  }
-
-  #planRecovery(plan: RequestPlan, state: LaunchState, outcome: Outcome, nowMs: number): boolean {
-    if (plan.recovery === null) return false;
-    const { seed, settings } = this.#context;
-    const planned = planRecovery(plan.recovery, outcome, plan.spec.id, seed, nowMs, settings.recovery);
-    if (planned === null) return false;
-    plan.recovery = planned.budget;
-    plan.pending = { kind: "recovery", state, outcome, startAtMs: planned.startAtMs };
-    if (planned.startAtMs > nowMs) {
-      plan.record.waits.push({ fromMs: nowMs, untilMs: planned.startAtMs, reason: "recovery_backoff" });
-    }
-    return true;
-  }
-
-  /**
-   * True when the history this request carries may hold state sealed for another account: it went to two
-   * accounts, or its conversation moved, or moved before this process can tell (ruling 8).
-   */
-  #isAfterFailover(plan: RequestPlan, slot: AccountSlot): boolean {
-    if (plan.record.attempts.some((attempt) => attempt.account !== slot.account.id)) return true;
-    if (plan.spec.bound !== null && plan.spec.bound !== slot.account.id) return true;
-    return plan.sessions.some((session) => {
-      if (this.#movedSessions.has(session)) return true;
-      const createdAtMs = this.#context.bindings.createdAtMs(session);
-      return createdAtMs !== null && createdAtMs < this.#startedAtMs;
-    });
-  }
-
-  // ------------------------------------------------------------ before an attempt
-
-  /** What the slot still owes; `null` when the next account may be looked for. */
-  #continueSlot(plan: RequestPlan, nowMs: number): Step | null {
-    const { pending } = plan;
-    if (pending === null) return null;
-    const { state } = pending;
-    if (pending.kind === "repair") {
-      return { kind: "repair", account: state.slot.account.id, launch: state.launch };
-    }
-    if (pending.kind === "recovery" && nowMs < pending.startAtMs) {
-      return { kind: "wait", untilMs: pending.startAtMs, reason: "recovery_backoff" };
-    }
-    plan.pending = null;
-    const open = pending.kind !== "recovery" || nowMs <= (plan.recovery?.windowEndsAtMs ?? nowMs);
-    const choice = open && !isLedgerFull(plan.ledger) ? pickAgain(this.#context, state, nowMs) : null;
-    if (choice !== null) {
-      return this.#launch(plan, choice, pending.kind === "recovery" ? "recovery" : pending.cause, nowMs);
-    }
-    if (pending.kind === "recovery") {
-      // It will not be tried again after all, so what it ended with counts.
-      if (pending.outcome.kind === "incomplete") {
-        plan.verdict = { kind: "answer", answer: incompleteAnswer() };
-        return plan.verdict;
-      }
-      this.#book(plan, state, pending.outcome, nowMs, false);
-    }
-    if (pending.kind === "again" && pending.cause === "strip_state") {
-      plan.verdict = { kind: "relay", launch: state.launch };
-      return plan.verdict;
-    }
-    return null;
-  }
-
-  #nextSlot(plan: RequestPlan, nowMs: number): Step {
-    const { policy } = this.#context.settings;
-    // Each turn of the loop opens a round, of which there are at most 1 + R.
-    for (;;) {
-      if (isLedgerFull(plan.ledger) || (!plan.isReplayable && plan.launchCount > 0)) break;
-      const spent = policy.maxRetryCredentials > 0 && plan.slotsUsed >= policy.maxRetryCredentials;
-      const choice = spent ? null : pickNext(this.#context, plan, nowMs);
-      this.#leaveProviders(plan, choice, spent, nowMs);
-      if (choice !== null) return this.#launchSlot(plan, choice, nowMs);
-      if (!plan.isReplayable || plan.round >= policy.requestRetry) break;
-      const limitMs = longestWaitMs(policy.maxRetryIntervalMs);
-      const ready = limitMs > 0 ? nearestReady(this.#context, plan, nowMs) : null;
-      if (ready === null || ready.readyAtMs - nowMs > limitMs) break;
-      if (ready.readyAtMs > nowMs) return this.#startWait(plan, ready, limitMs, nowMs);
-      plan.openRound();
-    }
-    plan.verdict = this.#finalAnswer(plan, nowMs);
-    return plan.verdict;
-  }
-
-  /** Providers this request struck and now leaves open their cooldown (C6). */
-  #leaveProviders(plan: RequestPlan, choice: Choice | null, spent: boolean, nowMs: number): void {
-    for (const provider of plan.strikes.keys()) {
-      if (choice?.route.provider.slot === provider) continue;
-      // Out of slots is not out of accounts: the next round goes on inside the provider.
-      if (choice === null && spent && plan.round < this.#context.settings.policy.requestRetry) {
-        const rest = plan.providers.find((entry) => entry.slot === provider)!;
-        if (rest.accounts.some((slot) => slot.blockedUntilMs <= nowMs && !plan.tried.has(slot))) continue;
-      }
-      leaveProvider(this.#context, plan, provider, nowMs);
-    }
-  }
-
-  #launchSlot(plan: RequestPlan, choice: Choice, nowMs: number): Step {
-    const placed = this.#placeSession(plan, choice, nowMs);
-    const cause = plan.launchCount === 0
-      ? "first"
-      : plan.slotsUsed === 0 && plan.round > 0
-      ? "round"
-      : "failover";
-    plan.slotsUsed++;
-    plan.tried.add(placed.slot);
-    if (placed === choice && choice.cursor >= 0) choice.route.provider.slot.cursor = choice.cursor;
-    return this.#launch(plan, placed, cause, nowMs);
-  }
-
-  /** Mints the attempt, pays for it, takes its leases. Everything durable is flushed before it is returned. */
-  #launch(plan: RequestPlan, choice: Choice, cause: Launch["cause"], nowMs: number): Step {
-    const { records, settings } = this.#context;
-    const { slot, route } = choice;
-    const minted = mintAttempt(plan.ledger);
-    plan.ledger = minted.ledger;
-    this.#charge(plan);
-    const gated = choice.network || choice.provider || choice.trial !== "none";
-    const untilMs = gated ? leaseUntilMs(plan.spec.attemptTimeoutMs, nowMs) : null;
-    const { attempt } = minted;
-    if (choice.network) {
-      records.setNetwork(leaseNetworkProbe(records.network, attempt, untilMs!, nowMs));
-    } else if (choice.provider) {
-      const provider = route.provider.slot;
-      records.setProvider(provider, leaseProviderProbe(provider.health, attempt, untilMs!, nowMs));
-    }
-    if (choice.trial !== "none") {
-      slot.trial = attempt;
-      if (choice.trial === "recheck") {
-        records.setHealth(slot, { ...slot.health, recheckedAtMs: nowMs }, nowMs);
-      }
-    }
-    const launch: Launch = {
-      attempt,
-      counter: plan.ledger.counter,
-      account: slot.account.id,
-      provider: route.provider.slot.id,
-      model: route.target.model,
-      round: plan.round,
-      cause,
-      probe: choice.network ? "network" : choice.provider ? "provider" : choice.trial,
-      trial: choice.trial,
-      fresh: !plan.isReplayable || gated || cause === "unpooled_repeat",
-      launchedAtMs: nowMs,
-      leaseUntilMs: untilMs,
-    };
-    slot.inFlight++;
-    plan.launchCount++;
-    if (plan.recovery === null && plan.spec.recoveryAttempts > 0) {
-      plan.recovery = openRecovery(plan.spec.recoveryAttempts, nowMs, settings.recovery);
-    }
-    plan.current = { launch, slot, route, fingerprint: slot.account.fingerprint };
-    plan.record.attempts.push(openAttempt(launch));
-    return { kind: "launch", launch };
-  }
-
-  #charge(plan: RequestPlan): void {
-    const failed = plan.uncharged;
-    if (failed === null) return;
-    plan.uncharged = null;
-    const charged = charge(plan.ledger, failed);
-    if (!charged.ok) throw new Error(`Cannot charge ${failed}: ${charged.reason}`);
-    plan.ledger = charged.ledger;
-    plan.ledgerWritten = true;
-    this.#context.records.push({ kind: "put_ledger", row: plan.ledger });
-  }
-
-  // ------------------------------------------------------------ conversations
-
-  /** Binds or moves the conversation to the chosen account; the loser of a race adopts the winner (C22). */
-  #placeSession(plan: RequestPlan, choice: Choice, nowMs: number): Choice {
-    const { bindings } = this.#context;
-    const { sessions, holder } = plan;
-    const chosen = choice.slot.account.id;
-    if (sessions.length === 0) return choice;
-    if (holder === chosen) {
-      if (!plan.bindingKept) bindings.keep(sessions, chosen, nowMs);
-      plan.bindingKept = true;
-      return choice;
-    }
-    if (choice.route.fallback) return choice;
-    if (holder === null) {
-      plan.holder = bindings.bind(sessions, chosen, nowMs);
-      plan.bindingKept = true;
-    } else if (this.#mayMove(plan, holder, nowMs)) {
-      this.#move(plan, holder, chosen, nowMs);
-    } else return choice;
-    return plan.holder === chosen ? choice : this.#adopt(plan, choice, nowMs);
-  }
-
-  #adopt(plan: RequestPlan, choice: Choice, nowMs: number): Choice {
-    const winner = slotInPlan(plan, plan.holder!);
-    const adopted = winner === null ? null : pickThis(this.#context, plan, winner, nowMs);
-    if (adopted !== null) return adopted;
-    if (this.#mayMove(plan, plan.holder!, nowMs)) {
-      this.#move(plan, plan.holder!, choice.slot.account.id, nowMs);
-    }
-    return choice;
-  }
-
-  /** Whether what keeps the conversation from its account is a reason to leave it for good. */
-  #mayMove(plan: RequestPlan, holder: AccountId, nowMs: number): boolean {
-    const { records } = this.#context;
-    const slot = slotInPlan(plan, holder);
-    // Not of this request's providers: another model of the same conversation is being asked for.
-    if (slot === null) return !records.accounts.has(holder);
-    if (slot.removed) return true;
-    if (isModelExcluded(plan, slot, nowMs)) return false;
-    const own = plan.outcomes.get(slot);
-    if (own !== undefined) return !plan.moveOnHead;
-    const unheard = slot.health.ladder !== null && slot.health.ladder.untilMs > nowMs &&
-      slot.health.ladder.reason === "no_response";
-    const gate = records.provider(slot.account.provider).health.cooldown?.reason;
-    plan.moveOnHead = unheard || gate === "network" || gate === "edge_block";
-    return !plan.moveOnHead;
-  }
-
-  /** The replacement answered: now the conversation may follow (ruling 7). */
-  #moveWithHead(plan: RequestPlan, state: LaunchState, nowMs: number): void {
-    const { holder } = plan;
-    const account = state.slot.account.id;
-    if (!plan.moveOnHead || holder === null || holder === account || state.route.fallback) return;
-    plan.moveOnHead = false;
-    this.#move(plan, holder, account, nowMs);
-  }
-
-  #move(plan: RequestPlan, from: AccountId, to: AccountId, nowMs: number): void {
-    plan.holder = this.#context.bindings.move(plan.sessions, from, to, nowMs);
-    if (plan.holder === from) return;
-    plan.record.notes.push("bound_moved");
-    for (const session of plan.sessions) {
-      this.#movedSessions.delete(session);
-      this.#movedSessions.add(session);
-    }
-    for (const oldest of this.#movedSessions) {
-      if (this.#movedSessions.size <= MOVED_SESSION_LIMIT) break;
-      this.#movedSessions.delete(oldest);
-    }
-  }
-
-  // ------------------------------------------------------------ waiting
-
-  #startWait(
-    plan: RequestPlan,
-    ready: NonNullable<ReturnType<typeof nearestReady>>,
-    limitMs: number,
-    nowMs: number,
-  ): Step {
-    const capAtMs = nowMs + limitMs;
-    plan.wait = {
-      startedAtMs: nowMs,
-      capAtMs,
-      untilMs: this.#wakeMs(plan, ready, capAtMs),
-      reason: ready.probed ? "probe" : "cooldown",
-      slot: ready.slot,
-    };
-    ready.slot.waiting++;
-    return this.#waitStep(plan);
-  }
-
-  /** A wait under way: go on sleeping, sleep another stretch, or open the next round (`null`). */
-  #continueWait(plan: RequestPlan, nowMs: number): Step | null {
-    const { wait } = plan;
-    if (wait === null) return null;
-    if (nowMs < wait.untilMs) return this.#waitStep(plan);
-    const ready = nearestReady(this.#context, plan, nowMs);
-    if (ready !== null && ready.readyAtMs > nowMs && ready.readyAtMs <= wait.capAtMs) {
-      // Somebody who woke earlier found it closed: still the same wait, within the same limit.
-      plan.wait = {
-        ...wait,
-        untilMs: this.#wakeMs(plan, ready, wait.capAtMs),
-        reason: ready.probed ? "probe" : "cooldown",
-      };
-      return this.#waitStep(plan);
-    }
-    this.#endWait(plan, nowMs);
-    plan.openRound();
-    return null;
-  }
-
-  #waitStep(plan: RequestPlan): Step {
-    const { untilMs, reason } = plan.wait!;
-    return { kind: "wait", untilMs, reason };
-  }
-
-  #wakeMs(plan: RequestPlan, ready: NonNullable<ReturnType<typeof nearestReady>>, capAtMs: number): number {
-    const { seed } = this.#context;
-    if (ready.probed) {
-      const spread = Math.floor(hashUnit(seed, "poll", plan.spec.id) * PROBE_POLL_MS);
-      return Math.min(ready.readyAtMs + spread, capAtMs);
-    }
-    return ready.readyAtMs + paceMs(seed, plan.spec.id, ready.slot.waiting, capAtMs - ready.readyAtMs);
-  }
-
-  #endWait(plan: RequestPlan, nowMs: number): void {
-    const { wait } = plan;
-    if (wait === null) return;
-    plan.wait = null;
-    wait.slot.waiting--;
-    plan.record.waits.push({ fromMs: wait.startedAtMs, untilMs: nowMs, reason: wait.reason });
-  }
-
-  // ------------------------------------------------------------ ends
-
-  #finalAnswer(plan: RequestPlan, nowMs: number): Step {
-    const answer = resolveFinalError(finalMembers(this.#context, plan, nowMs), {
-      nowMs,
-      maxRetryIntervalMs: this.#context.settings.policy.maxRetryIntervalMs,
-      undispatched: plan.launchCount === 0,
-    });
-    plan.record.rule = answer.rule;
-    this.#recordCandidates(plan, nowMs);
-    return { kind: "answer", answer };
-  }
-
-  #recordCandidates(plan: RequestPlan, nowMs: number): void {
-    const { candidates } = plan.record;
-    if (candidates.length > 0) return;
-    const targetOf = (slot: AccountSlot, provider: unknown) =>
-      clearestTarget(plan.providers.find((entry) => entry.slot === provider)!, slot, nowMs);
-    candidates.push(
-      ...listCandidates(
-        this.#context,
-        plan.providers,
-        (provider, slot) => targetOf(slot, provider),
-        CANDIDATE_RECORD_LIMIT,
-        nowMs,
-      ),
-    );
-    if (plan.accountCount > CANDIDATE_RECORD_LIMIT) plan.record.notes.push("candidates_cut");
-  }
+  // ------------------------------------------------------------ inside
 
   /** Ends whatever is still open of a request nobody waits for any more. */
   #abandon(plan: RequestPlan, nowMs: number): void {
-    this.#endWait(plan, nowMs);
+    endWait(plan, nowMs);
     plan.pending = null;
     const state = plan.current;
     if (state === null) return;
@@ -760,7 +330,7 @@ export class PoolRuntime {
       status: null,
       code: "client_cancelled",
     };
-    endAttempt(plan, state.launch, gone, nowMs);
+    closeRecord(plan, state.launch, gone, nowMs);
     settleLeases(this.#context, state, gone, nowMs);
   }
 
@@ -803,15 +373,6 @@ export class PoolRuntime {
   }
 }
 
-/** True when there is an answer of the upstream to pass through: a status, and a body that ended by itself. */
-function hasUpstreamAnswer(outcome: Outcome): boolean {
-  if (outcome.origin !== "upstream" || outcome.status === null) return false;
-  if (outcome.kind === "no_response" || outcome.kind === "incomplete") return false;
-  if (outcome.kind !== "transient") return true;
-  return outcome.cause !== "body_reset" && outcome.cause !== "idle_timeout" &&
-    outcome.cause !== "malformed" && outcome.cause !== "first_byte_timeout";
-}
-
 function lastUncharged(
   request: string,
   counter: number,
@@ -819,32 +380,4 @@ function lastUncharged(
 ): AttemptId | null {
   const attempt = `${request}:${counter}`;
   return counter === 0 || charged.includes(attempt) ? null : attempt;
-}
-
-function openAttempt(launch: Launch): AttemptRecord {
-  return {
-    id: launch.attempt,
-    account: launch.account,
-    provider: launch.provider,
-    model: launch.model,
-    round: launch.round,
-    cause: launch.cause,
-    probe: launch.probe,
-    startedAtMs: launch.launchedAtMs,
-    endedAtMs: null,
-    outcome: null,
-    status: null,
-    row: null,
-  };
-}
-
-function endAttempt(plan: RequestPlan, launch: Launch, outcome: Outcome, nowMs: number): void {
-  const record = plan.record.attempts.findLast((attempt) => attempt.id === launch.attempt);
-  if (record === undefined) return;
-  record.endedAtMs = nowMs;
-  record.outcome = outcome.code === "" || outcome.code === outcome.kind
-    ? outcome.kind
-    : `${outcome.kind}:${outcome.code}`;
-  record.status = outcome.status;
-  record.row = outcome.row;
 }

@@ -195,6 +195,8 @@ export class MemoryAffinityStore implements AffinityStore {
     return this.#rows.size;
   }
 
+  flush(): void {}
+
   #announce(write: string, session: string): void {
     const hook = this.beforeWrite;
     this.beforeWrite = null;

@@ -1,0 +1,96 @@
+/**
+ * Which account a conversation belongs to while one of its requests is served (C22, rulings 7 and 8).
+ *
+ * A binding moves when its account is a bad place to come back to, not when the request merely went round it.
+ */
+import type { AccountId } from "../core/domain.ts";
+import type { AccountSlot } from "../core/pool.ts";
+import { type Choice, isModelExcluded, pickThis, slotInPlan } from "./pool_choice.ts";
+import type { PoolContext } from "./pool_context.ts";
+import type { LaunchState, RequestPlan } from "./request_plan.ts";
+
+/** Binds or moves the conversation to the chosen account; the loser of a race adopts the winner. */
+export function placeSession(context: PoolContext, plan: RequestPlan, choice: Choice, nowMs: number): Choice {
+  const { bindings } = context;
+  const { sessions, holder } = plan;
+  const chosen = choice.slot.account.id;
+  if (sessions.length === 0) return choice;
+  if (holder === chosen) {
+    if (!plan.bindingKept) bindings.keep(sessions, chosen, nowMs);
+    plan.bindingKept = true;
+    return choice;
+  }
+  // A fallback helps out once; the conversation stays a member's (C34).
+  if (choice.route.fallback) return choice;
+  if (holder === null) {
+    plan.holder = bindings.bind(sessions, chosen, nowMs);
+    plan.bindingKept = true;
+  } else if (mayMove(context, plan, holder, nowMs)) {
+    move(context, plan, holder, chosen, nowMs);
+  } else return choice;
+  return plan.holder === chosen ? choice : adopt(context, plan, choice, nowMs);
+}
+
+/** The replacement answered: now the conversation may follow (ruling 7). */
+export function moveWithHead(
+  context: PoolContext,
+  plan: RequestPlan,
+  state: LaunchState,
+  nowMs: number,
+): void {
+  const { holder } = plan;
+  const account = state.slot.account.id;
+  if (!plan.moveOnHead || holder === null || holder === account || state.route.fallback) return;
+  plan.moveOnHead = false;
+  move(context, plan, holder, account, nowMs);
+}
+
+/**
+ * True when the history this request carries may hold state sealed for another account: it went to two accounts,
+ * its conversation moved, or it may have moved before this process began (ruling 8).
+ */
+export function isAfterFailover(context: PoolContext, plan: RequestPlan, slot: AccountSlot): boolean {
+  if (plan.record.attempts.some((attempt) => attempt.account !== slot.account.id)) return true;
+  if (plan.spec.bound !== null && plan.spec.bound !== slot.account.id) return true;
+  return plan.sessions.some((session) => {
+    if (context.bindings.hasMoved(session)) return true;
+    const createdAtMs = context.bindings.createdAtMs(session);
+    return createdAtMs !== null && createdAtMs < context.startedAtMs;
+  });
+}
+
+function adopt(context: PoolContext, plan: RequestPlan, choice: Choice, nowMs: number): Choice {
+  const holder = plan.holder!;
+  const winner = slotInPlan(plan, holder);
+  const adopted = winner === null ? null : pickThis(context, plan, winner, nowMs);
+  if (adopted !== null) return adopted;
+  if (mayMove(context, plan, holder, nowMs)) move(context, plan, holder, choice.slot.account.id, nowMs);
+  return choice;
+}
+
+/** Whether what keeps the conversation from its account is a reason to leave it for good. */
+function mayMove(context: PoolContext, plan: RequestPlan, holder: AccountId, nowMs: number): boolean {
+  const { records } = context;
+  const slot = slotInPlan(plan, holder);
+  // Not of this request's providers: another model of the same conversation is being asked for.
+  if (slot === null) return !records.accounts.has(holder);
+  if (slot.removed) return true;
+  if (isModelExcluded(plan, slot, nowMs)) return false;
+  if (plan.outcomes.has(slot)) return !plan.moveOnHead;
+  const ladder = slot.health.ladder;
+  const unheard = ladder !== null && ladder.untilMs > nowMs && ladder.reason === "no_response";
+  const gate = records.provider(slot.account.provider).health.cooldown?.reason;
+  plan.moveOnHead = unheard || gate === "network" || gate === "edge_block";
+  return !plan.moveOnHead;
+}
+
+function move(
+  context: PoolContext,
+  plan: RequestPlan,
+  from: AccountId,
+  to: AccountId,
+  nowMs: number,
+): void {
+  plan.holder = context.bindings.move(plan.sessions, from, to, nowMs);
+  if (plan.holder !== from) plan.record.notes.push("bound_moved");
+}

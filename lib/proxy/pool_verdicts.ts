@@ -1,0 +1,131 @@
+/**
+ * What an ended attempt leads to: the same route again, another account, or the last word.
+ *
+ * Asked in the order of "must never" before "may"; health is booked once it is clear that the outcome counts.
+ */
+import { incompleteAnswer } from "../core/final_error.ts";
+import type { Outcome } from "../core/outcome.ts";
+import { planRecovery } from "../core/sse_recovery.ts";
+import { bookOutcome, bookUnrepaired } from "./pool_booking.ts";
+import type { PoolContext } from "./pool_context.ts";
+import { isAfterFailover } from "./pool_sessions.ts";
+import type { LaunchState, RequestPlan } from "./request_plan.ts";
+
+/** Judges an outcome the client has seen nothing of. */
+export function judgeUncommitted(
+  context: PoolContext,
+  plan: RequestPlan,
+  state: LaunchState,
+  outcome: Outcome,
+  heldLease: boolean,
+  nowMs: number,
+): void {
+  const { slot, launch } = state;
+  if (outcome.kind === "success") {
+    bookOutcome(context, plan, state, outcome, heldLease, nowMs);
+    plan.verdict = { kind: "stop" };
+    return;
+  }
+  if (!plan.isReplayable) {
+    judgeOnce(context, plan, state, outcome, heldLease, nowMs);
+    return;
+  }
+  if (outcome.kind === "request_fault") {
+    const sealed = outcome.state === "foreign_state" && !plan.stripped;
+    if (sealed && isAfterFailover(context, plan, slot)) {
+      plan.stripped = true;
+      plan.pending = { kind: "again", state, cause: "strip_state" };
+    } else plan.verdict = { kind: "relay", launch };
+    return;
+  }
+  if (outcome.kind === "no_response" && outcome.pooled && !plan.repeated.has(slot)) {
+    plan.repeated.add(slot);
+    plan.pending = { kind: "again", state, cause: "unpooled_repeat" };
+    return;
+  }
+  if (outcome.kind === "unauthorized" && slot.account.refreshable && !plan.repaired.has(slot)) {
+    plan.repaired.add(slot);
+    plan.pending = { kind: "repair", state };
+    return;
+  }
+  if (startRecovery(context, plan, state, outcome, nowMs)) return;
+  if (outcome.kind === "incomplete") plan.verdict = { kind: "answer", answer: incompleteAnswer() };
+  else bookFailure(context, plan, state, outcome, heldLease, nowMs);
+}
+
+/** Rows 34, 38, 41, 49: health only. A first 401 stays pending; the next request repairs it. */
+export function judgeCommitted(
+  context: PoolContext,
+  plan: RequestPlan,
+  state: LaunchState,
+  outcome: Outcome,
+  heldLease: boolean,
+  nowMs: number,
+): void {
+  if (outcome.kind === "unauthorized" && state.slot.account.refreshable) return;
+  bookOutcome(context, plan, state, outcome, heldLease, nowMs);
+}
+
+/** Books a failure and notes whether the conversation may leave the account for it. */
+export function bookFailure(
+  context: PoolContext,
+  plan: RequestPlan,
+  state: LaunchState,
+  outcome: Outcome,
+  heldLease: boolean,
+  nowMs: number,
+): void {
+  bookOutcome(context, plan, state, outcome, heldLease, nowMs);
+  if (plan.holder !== state.slot.account.id) return;
+  // Nothing was heard, or a wall in front of everybody was: no reason to lose a warm cache (ruling 7).
+  plan.moveOnHead = outcome.kind === "no_response" || outcome.kind === "edge_block";
+}
+
+/** Row 52: one launch, and the upstream's own answer is the answer where there is one. */
+function judgeOnce(
+  context: PoolContext,
+  plan: RequestPlan,
+  state: LaunchState,
+  outcome: Outcome,
+  heldLease: boolean,
+  nowMs: number,
+): void {
+  if (outcome.kind === "incomplete") {
+    plan.verdict = { kind: "answer", answer: incompleteAnswer() };
+    return;
+  }
+  if (outcome.kind === "unauthorized" && state.slot.account.refreshable) {
+    bookUnrepaired(context, state, outcome.code, nowMs);
+  } else if (outcome.kind !== "request_fault") {
+    bookFailure(context, plan, state, outcome, heldLease, nowMs);
+  }
+  if (hasUpstreamAnswer(outcome)) plan.verdict = { kind: "relay", launch: state.launch };
+}
+
+/** Plans a silent relaunch of the same route. An attempt that tests something is never recovered (C28). */
+function startRecovery(
+  context: PoolContext,
+  plan: RequestPlan,
+  state: LaunchState,
+  outcome: Outcome,
+  nowMs: number,
+): boolean {
+  const { seed, settings } = context;
+  if (plan.recovery === null || state.launch.probe !== "none") return false;
+  const planned = planRecovery(plan.recovery, outcome, plan.spec.id, seed, nowMs, settings.recovery);
+  if (planned === null) return false;
+  plan.recovery = planned.budget;
+  plan.pending = { kind: "recovery", state, outcome, startAtMs: planned.startAtMs };
+  if (planned.startAtMs > nowMs) {
+    plan.record.waits.push({ fromMs: nowMs, untilMs: planned.startAtMs, reason: "recovery_backoff" });
+  }
+  return true;
+}
+
+/** True when there is an answer of the upstream to pass through: a status, and a body that ended by itself. */
+function hasUpstreamAnswer(outcome: Outcome): boolean {
+  if (outcome.origin !== "upstream" || outcome.status === null) return false;
+  if (outcome.kind !== "transient") return true;
+  return outcome.cause !== "body_reset" && outcome.cause !== "idle_timeout" &&
+    outcome.cause !== "malformed" && outcome.cause !== "first_byte_timeout";
+}
