@@ -2,9 +2,11 @@
  * Builds a translator from a client side and an upstream side; the hub's form passes between them.
  */
 import { CHAT_CLIENT } from "./chat_client.ts";
+import { CHAT_UPSTREAM } from "./chat_upstream.ts";
 import type { HubEvent } from "./hub_items.ts";
 import { isObject, type JsonObject } from "./json.ts";
 import { TranslationReport } from "./report.ts";
+import { RESPONSES_CLIENT } from "./responses_client.ts";
 import { RESPONSES_UPSTREAM } from "./responses_upstream.ts";
 import type { AnswerStreamReader, AnswerStreamWriter, ClientSide, UpstreamSide } from "./sides.ts";
 import type {
@@ -124,6 +126,6 @@ export function translatorFor(client: TranslatedProtocol, upstream: TranslatedPr
 
 const TRANSLATORS: Readonly<Record<TranslatedProtocol, Partial<Record<TranslatedProtocol, Translator>>>> = {
   chat: { responses: compose(CHAT_CLIENT, RESPONSES_UPSTREAM) },
-  responses: {},
+  responses: { chat: compose(RESPONSES_CLIENT, CHAT_UPSTREAM) },
   messages: {},
 };

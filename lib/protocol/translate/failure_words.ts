@@ -9,6 +9,12 @@ import { readErrorValue } from "../error_body.ts";
 import { isObject, type JsonObject, readText } from "./json.ts";
 import type { ClientFailure, TranslatedProtocol } from "./translator.ts";
 
+/** Ends the client's stream honestly when the upstream's cannot be read. */
+export const UNREADABLE: HubError = {
+  code: "server_error",
+  message: "The upstream sent an answer that cannot be read",
+};
+
 /** The error of a `response.failed`, of a flat `error` event and of one with an `error` object (wire-facts 2.2). */
 export function readResponseError(event: JsonObject): HubError {
   const response = isObject(event.response) ? event.response : {};

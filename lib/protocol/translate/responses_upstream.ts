@@ -4,6 +4,7 @@
 import type { SseFrame } from "../sse.ts";
 import type { EventFacts } from "../stream_dialect.ts";
 import { hasErrorObject, readErrorValue } from "../error_body.ts";
+import { UNREADABLE } from "./failure_words.ts";
 import type { HubEvent } from "./hub_items.ts";
 import { UNNAMED_CALL } from "./hub_reader.ts";
 import { isObject, type JsonObject, originOf, parseObject, readList, readText } from "./json.ts";
@@ -127,7 +128,7 @@ class ResponsesStreamReader implements AnswerStreamReader {
     const event = parseObject(data);
     if (event === null) {
       this.#problem = { kind: "malformed", detail: "an event is not JSON" };
-      return [MALFORMED_EVENT];
+      return [{ type: "response.failed", response: { error: UNREADABLE } }];
     }
     const type = readText(event.type) ?? frame.event ?? "";
     if (!type.startsWith("response.") && type !== "error") return [];
@@ -138,9 +139,3 @@ class ResponsesStreamReader implements AnswerStreamReader {
     return [];
   }
 }
-
-/** Ends the client's stream honestly when the upstream's cannot be read. */
-export const MALFORMED_EVENT: HubEvent = {
-  type: "response.failed",
-  response: { error: { code: "server_error", message: "The upstream sent an event that cannot be read" } },
-};
