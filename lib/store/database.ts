@@ -256,7 +256,8 @@ function openForWriting(path: string, options: OpenOptions): Database {
   };
   try {
     // A connection that may write folds the log in when it closes; a damaged file is to be left as it was found.
-    const version = file.isNew ? 0 : examine(path, options);
+    const readOnly = !file.hasInterruptedWrite();
+    const version = file.isNew ? 0 : examine(path, { ...options, readOnly });
     const full = connect();
     configure(full, "FULL", path);
     if (version < SCHEMA_VERSION) migrate(full, version, path);
@@ -274,7 +275,7 @@ function openForWriting(path: string, options: OpenOptions): Database {
 
 /** @returns the schema version of a sound file of ours; 0 when it was created but never filled */
 function examine(path: string, options: OpenOptions): number {
-  using connection = new Connection(path, { ...options, readOnly: true });
+  using connection = new Connection(path, options);
   return requireOurSchema(connection, path);
 }
 

@@ -45,6 +45,11 @@ export class DatabaseFile implements Disposable {
     }
   }
 
+  /** A start was killed while it switched the file to its log; only a connection that may write can undo that. */
+  hasInterruptedWrite(): boolean {
+    return statOrNull(`${this.path}-journal`) !== null;
+  }
+
   /** Remembers that a schema is in the file: from now on an empty one is damage, not a fresh start. */
   markInitialised(): void {
     writeLockText(this.#lock, true);
@@ -75,6 +80,8 @@ export class DatabaseFile implements Disposable {
   }
 
   release(): void {
+    // Closing is not enough: a child being spawned at this moment holds a copy of the handle until it executes.
+    this.#lock.unlockSync();
     this.#lock.close();
   }
 

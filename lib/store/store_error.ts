@@ -14,8 +14,16 @@ const BY_RESULT_CODE: Readonly<Record<number, string>> = {
   26: "the file is not a SQLite database; restore a backup, or move the file away to start empty",
 };
 
-/** SQLITE_IOERR_SHMSIZE: the log's index could not be made larger. Only a full disk does that. */
-const INDEX_CANNOT_GROW = 4_874;
+const INTERRUPTED = "a write was interrupted and has to be undone; start the service once";
+
+/** Extended codes that say more than their primary one. */
+const BY_EXTENDED_CODE: Readonly<Record<number, string>> = {
+  // SQLITE_IOERR_SHMSIZE: the log's index could not be made larger. Only a full disk does that.
+  4874: BY_RESULT_CODE[13]!,
+  // SQLITE_READONLY_RECOVERY, SQLITE_READONLY_ROLLBACK: a reader may not do what the next writer will.
+  264: INTERRUPTED,
+  776: INTERRUPTED,
+};
 
 /** `exec` and the constructor give no result code, only SQLite's fixed English text. */
 const BY_TEXT: readonly (readonly [RegExp, number])[] = [
@@ -62,17 +70,22 @@ export function storeFailure(action: string, path: string, error: unknown): Stor
   if (error instanceof StoreFailure) return error;
   const raw = error instanceof Error ? error.message : String(error);
   const resultCode = resultCodeOf(error, raw);
-  const known = BY_RESULT_CODE[resultCode ?? -1] ?? BY_SYSTEM_CODE[codeOf(error)];
+  const known = BY_EXTENDED_CODE[extendedCodeOf(error) ?? -1] ?? BY_RESULT_CODE[resultCode ?? -1] ??
+    BY_SYSTEM_CODE[codeOf(error)];
   return new StoreFailure(action, `${known ?? firstLine(raw)} (${path})`, { cause: error });
 }
 
 function resultCodeOf(error: unknown, raw: string): number | null {
   if (codeOf(error) !== "ERR_SQLITE_ERROR") return null;
-  const extended = (error as { errcode?: unknown }).errcode;
-  if (extended === INDEX_CANNOT_GROW) return 13;
+  const extended = extendedCodeOf(error);
   // The low byte is the primary code; the rest only refines it.
-  if (typeof extended === "number") return extended & 0xff;
+  if (extended !== null) return extended & 0xff;
   return BY_TEXT.find(([pattern]) => pattern.test(raw))?.[1] ?? null;
+}
+
+function extendedCodeOf(error: unknown): number | null {
+  const code = error instanceof Error ? (error as { errcode?: unknown }).errcode : undefined;
+  return typeof code === "number" ? code : null;
 }
 
 function codeOf(error: unknown): string {

@@ -248,6 +248,25 @@ Deno.test("openDatabase() recovers a log cut anywhere to the last commit in it",
   assertEquals(seen.size > 5, true, `only ${seen.size} different states were tried`);
 });
 
+Deno.test("openDatabase() undoes a write that was cut off before the log was in use", () => {
+  using folder = new TempFolder();
+  const path = folder.file("store.db");
+  const copy = folder.file("copy.db");
+  makeStore(path);
+  {
+    using other = new DatabaseSync(path);
+    // A cache of one page makes SQLite write into the file long before the commit.
+    other.exec(`PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1; BEGIN;
+      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+      INSERT INTO ring_cursor SELECT 'pool ' || i, i FROM n; DELETE FROM deadline;`);
+    for (const suffix of ["", "-journal"]) Deno.copyFileSync(path + suffix, copy + suffix);
+  }
+  const open = () => openDatabase(copy, { readOnly: true });
+  assertEquals(refusal(copy, open).includes("a write was interrupted"), true);
+  assertEquals(deadlinesIn(copy), KEPT);
+  assertEquals(folder.names().filter((name) => name.startsWith("copy")), ["copy.db", "copy.db.lock"]);
+});
+
 // ---------------------------------------------------------------- older schema
 
 /** Version 1, as the first release wrote it: pool and bindings, no users. */
