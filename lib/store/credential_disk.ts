@@ -21,6 +21,8 @@ export interface DiskEntry {
 
 /** Every method rejects with the runtime's own error; `errorCode` reads it. */
 export interface Disk {
+  /** Also true for a dangling symlink. */
+  exists(path: string): Promise<boolean>;
   /** Follows symlinks. */
   info(path: string): Promise<DiskInfo>;
   realPath(path: string): Promise<string>;
@@ -37,6 +39,16 @@ export interface Disk {
 }
 
 export const denoDisk: Disk = {
+  async exists(path) {
+    try {
+      await Deno.lstat(path);
+      return true;
+    } catch (error) {
+      if (errorCode(error) === "ENOENT") return false;
+      throw error;
+    }
+  },
+
   async info(path) {
     const info = await Deno.stat(path);
     return {

@@ -157,9 +157,11 @@ class DiskCredentialFiles implements CredentialFiles {
 
   watch(paths: readonly string[], changed: () => void): { close(): void } {
     const watchers: Deno.FsWatcher[] = [];
-    for (const path of new Set(paths)) {
+    // Of a file its folder is watched: programs replace files, and a watch stays with the one that is gone.
+    const folders = paths.map((path) => path.endsWith(".json") ? dirname(path) : path);
+    for (const folder of new Set(folders)) {
       try {
-        const watcher = Deno.watchFs(path, { recursive: false });
+        const watcher = Deno.watchFs(folder, { recursive: false });
         watchers.push(watcher);
         void report(watcher, changed);
       } catch {
@@ -209,12 +211,9 @@ class DiskCredentialFiles implements CredentialFiles {
     }
   }
 
+  /** Asks first: removing what is not there is an error of its own on a read-only mount. */
   async #removeIfThere(path: string): Promise<void> {
-    try {
-      await this.#disk.remove(path);
-    } catch (error) {
-      if (errorCode(error) !== "ENOENT") throw error;
-    }
+    if (await this.#disk.exists(path)) await this.#disk.remove(path);
   }
 }
 
@@ -234,10 +233,13 @@ function newPath(path: string): string {
 
 async function report(watcher: Deno.FsWatcher, changed: () => void): Promise<void> {
   for await (const event of watcher) {
-    if (event.kind === "access") continue;
     // A busy folder (Codex writes its history here) must not make us look again for nothing.
-    if (
-      event.paths.some((path) => !basename(path).startsWith(".") && /\.json$|^[^.]+$/.test(basename(path)))
-    ) changed();
+    if (event.kind !== "access" && event.paths.some(mayMatter)) changed();
   }
+}
+
+/** A credential file, or something without an extension: it may be a folder. */
+function mayMatter(path: string): boolean {
+  const name = basename(path);
+  return name.endsWith(".json") || !name.includes(".");
 }

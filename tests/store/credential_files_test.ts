@@ -40,7 +40,6 @@ Deno.test("update() replaces the file through two renames and leaves nothing bes
   assertEquals(refreshTokenIn(disk.text(PATH)), "rt_SENT-NEW");
   assertEquals([...disk.files.keys()], [PATH]);
   assertEquals(disk.writes, [
-    "remove .a.json.pending.new",
     "writeNew .a.json.pending.new",
     "rename .a.json.pending.new",
     "rename .a.json.pending",
@@ -85,6 +84,18 @@ Deno.test("update() gives up merging after five tries and writes: a busy writer 
   assertEquals(await createCredentialFiles(disk).update(PATH, rotate), "replaced");
   assertEquals(serial, 5);
   assertEquals(refreshTokenIn(disk.text(PATH)), "rt_SENT-NEW");
+});
+
+Deno.test("update() leaves no copy beside a file that somebody else's login took over in the middle", async () => {
+  const disk = new MemoryDisk();
+  disk.put(PATH, OLD);
+  const theirs = codexAuthText({ account: "acc", user: "user", refreshToken: "rt_SENT-LOGIN" });
+  disk.before = (operation, path) => {
+    if (operation === "rename" && path.endsWith(".new")) disk.put(PATH, theirs);
+  };
+  const change = (text: string) => text === OLD ? rotate(text) : null;
+  assertEquals(await createCredentialFiles(disk).update(PATH, change), "kept");
+  assertEquals([...disk.files.entries()].map(([path, file]) => [path, file.text]), [[PATH, theirs]]);
 });
 
 Deno.test("update() answers missing when the file goes away in the middle", async () => {

@@ -22,6 +22,8 @@ export class MemoryDisk implements Disk {
   readonly writes: string[] = [];
   /** Runs before each operation; throwing makes it fail. */
   before: (operation: string, path: string) => void | Promise<void> = () => {};
+  /** Runs after a text was read and before the reader has it. */
+  afterRead: (path: string) => void | Promise<void> = () => {};
   #nowMs: () => number;
   #crashAt = Infinity;
   #failAt = Infinity;
@@ -67,6 +69,11 @@ export class MemoryDisk implements Disk {
     return this.files.get(path)?.text ?? null;
   }
 
+  async exists(path: string): Promise<boolean> {
+    await this.#step("exists", path);
+    return this.files.has(path);
+  }
+
   async info(path: string): Promise<DiskInfo> {
     await this.#step("info", path);
     const file = this.files.get(path);
@@ -98,7 +105,9 @@ export class MemoryDisk implements Disk {
 
   async readText(path: string): Promise<string> {
     await this.#step("readText", path);
-    return this.#file(path).text;
+    const { text } = this.#file(path);
+    await this.afterRead(path);
+    return text;
   }
 
   async writeNew(path: string, text: string): Promise<void> {
