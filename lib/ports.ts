@@ -142,12 +142,17 @@ export type { TokenSet };
 export type RefreshResult =
   | { readonly kind: "refreshed"; readonly tokens: Partial<TokenSet> & { readonly accessToken: string } }
   | { readonly kind: "dead"; readonly reason: "invalid_grant" | "credential_invalid"; readonly code: string }
-  /** Not permanent: network, 408, 429, 5xx, an unreadable 400. `sent`: the request may have reached the issuer. */
+  /** Not permanent: network, 408, 429, 5xx, an unreadable 400, anything that is not the issuer's own word. */
   | {
     readonly kind: "retryable";
     readonly code: string;
     readonly retryAtMs: number | null;
+    /** The request may have reached the issuer. */
     readonly sent: boolean;
+    /** The same refresh token may be sent again at once: it never left, or was answered with 408, 429 or 5xx. */
+    readonly repeatable: boolean;
+    /** An answer without access token may still have replaced the refresh token; that one must not be lost. */
+    readonly refreshToken: string | null;
   };
 
 export interface RefreshCall {

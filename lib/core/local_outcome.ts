@@ -78,7 +78,7 @@ export function refreshOutcome(evidence: Extract<Evidence, { kind: "refresh_fail
 }
 
 /** What a token endpoint says when the login is over for good (wire-facts 4.3); known over restarts. */
-const DEAD_GRANTS: ReadonlySet<string> = new Set([
+export const DEAD_GRANTS: ReadonlySet<string> = new Set([
   "invalid_grant",
   "refresh_token_reused",
   "refresh_token_expired",
