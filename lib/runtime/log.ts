@@ -3,6 +3,9 @@
  *
  * One `console.log` a request costs a fifth of the throughput, so lines are gathered and written every 50 ms or
  * 64 KiB. A reader that stops reading never stops us: beyond 1 MiB new lines are counted and dropped.
+ *
+ * Our own because the library we tried (LogTape) takes 3 to 5 µs a record before it is formatted, where this takes
+ * about 1 µs in all, and because its configuration is one for the whole process.
  */
 import type { Clock, Log, LogFields, LogLevel, Scheduled } from "../ports.ts";
 import { redactFields, redactText } from "./redaction.ts";

@@ -221,7 +221,7 @@ Deno.test("sleepUntil() lets 2,000 waiters leave at once without a stall", async
   for (const one of controllers) one.abort();
   const tookMs = performance.now() - startedAt;
   assertEquals((await Promise.all(sleeps)).some((woke) => woke), false);
-  assert(tookMs < 100, `${tookMs} ms`);
+  assert(tookMs < 250, `${tookMs} ms`);
 });
 
 Deno.test("the real clock keeps real time", async () => {
