@@ -91,6 +91,8 @@ export interface Upstream {
   send(request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamResult>;
   /** What the error thrown by a body read means. */
   bodyFailure(error: unknown): Evidence;
+  /** The first 64 KiB of a refusal's body, for at most a few seconds; the rest is let go. Never throws. */
+  readErrorBody(response: Pick<UpstreamResponse, "body">): Promise<Uint8Array<ArrayBuffer>>;
   close(): void;
 }
 
@@ -334,4 +336,15 @@ export interface AccountStore {
   pinned(resource: string, nowMs: number): AccountId | null;
   /** @returns how many pins went; call again while it equals `limit`. */
   dropExpiredPins(nowMs: number, limit: number): number;
+}
+
+// ---------------------------------------------------------------- computation the runtime lends
+
+export type InflateResult =
+  | { readonly ok: true; readonly bytes: Uint8Array<ArrayBuffer> }
+  | { readonly ok: false; readonly problem: "unknown_coding" | "corrupt" | "too_large" };
+
+export interface Inflate {
+  /** Undoes the codings of a `Content-Encoding` value, last first; holds at most `limitBytes`. */
+  decode(bytes: Uint8Array<ArrayBuffer>, contentEncoding: string, limitBytes: number): InflateResult;
 }

@@ -17,6 +17,7 @@ import type {
 import { canConnect, type Endpoint, PROBE_LIMIT_MS } from "./connect_probe.ts";
 import { decodeAnswer } from "./content_coding.ts";
 import { createEgress, type Egress, type EgressProxy, endpointOf, PROXY_VARIABLES } from "./egress_proxy.ts";
+import { ERROR_BODY_LIMIT_BYTES, readErrorBody } from "./error_body.ts";
 import type { ProxyEnvironment } from "./egress_proxy.ts";
 import { outgoingBody } from "./outgoing_body.ts";
 import { AttemptEnded, CLIENT_CANCELLED, readBodyFailure, readSendFailure } from "./transport_error.ts";
@@ -101,6 +102,10 @@ class HttpUpstream implements Upstream {
 
   bodyFailure(error: unknown): Evidence {
     return readBodyFailure(error);
+  }
+
+  readErrorBody(response: Pick<UpstreamResponse, "body">): Promise<Uint8Array<ArrayBuffer>> {
+    return readErrorBody(response, ERROR_BODY_LIMIT_BYTES, this.#clock);
   }
 
   close(): void {

@@ -17,6 +17,7 @@ export function testUpstream(clock: Clock, options: Partial<UpstreamOptions> = {
   return {
     send: (request, signal) => upstream.send(request, signal),
     bodyFailure: (error) => upstream.bodyFailure(error),
+    readErrorBody: (response) => upstream.readErrorBody(response),
     close: () => upstream.close(),
     [Symbol.dispose]: () => upstream.close(),
   };

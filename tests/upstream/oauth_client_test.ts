@@ -154,6 +154,7 @@ function upstreamGiving(result: UpstreamResult): Upstream & { requests: Upstream
       return Promise.resolve(result);
     },
     bodyFailure: () => ({ kind: "malformed", detail: "" }),
+    readErrorBody: () => Promise.resolve(new Uint8Array()),
     close: () => {},
   };
 }

@@ -1,0 +1,365 @@
+/**
+ * Wires everything; decides nothing. `startApp` gives a running proxy, `stop` ends it.
+ */
+import { diffConfig, listensBeyondLoopback } from "./config.ts";
+import type { Config } from "./config_types.ts";
+import { CODEX_PROVIDER } from "./core/model_resolution.ts";
+import type { ProviderId, ProviderKind } from "./core/domain.ts";
+import { descriptorFor } from "./providers/registry.ts";
+import type {
+  Clock,
+  CredentialFiles,
+  Dialer,
+  Digest,
+  Ids,
+  Inflate,
+  Random,
+  TokenIssuer,
+  Upstream,
+} from "./ports.ts";
+import { AccountDirectory } from "./proxy/account_directory.ts";
+import { AccountCredentials } from "./proxy/account_credentials.ts";
+import { CancelWatch } from "./proxy/cancel_watch.ts";
+import { DecisionLog } from "./proxy/decision_log.ts";
+import type { ProviderEntry } from "./proxy/deps.ts";
+import { createHandler, type HandlerDeps } from "./proxy/handler.ts";
+import { createLocalRoutes, type Readiness } from "./proxy/local_routes.ts";
+import { createManagement } from "./proxy/management.ts";
+import { ModelCatalog } from "./proxy/model_catalog.ts";
+import { PoolRuntime } from "./proxy/pool_runtime.ts";
+import { RecoverySlots } from "./proxy/recovery_slots.ts";
+import { type RunningServer, startServer } from "./proxy/server.ts";
+import { TokenRefresher } from "./proxy/token_refresher.ts";
+import { UsageRecorder } from "./proxy/usage_recorder.ts";
+import { VERSION } from "./version.ts";
+import type { ProcessLog } from "./runtime/log.ts";
+import { SqliteAccountStore } from "./store/account_store.ts";
+import { SqliteAffinityStore } from "./store/affinity_store.ts";
+import type { Database } from "./store/database.ts";
+import { SqlitePoolStore } from "./store/pool_store.ts";
+
+/** Everything the outside world lends; `main.ts` brings the real ones, tests and the demo their own. */
+export interface Outside {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly ids: Ids;
+  readonly digest: Digest;
+  readonly inflate: Inflate;
+  readonly log: ProcessLog;
+  readonly upstream: Upstream;
+  readonly dialer: Dialer;
+  readonly issuer: TokenIssuer;
+  readonly files: CredentialFiles;
+  readonly database: Database;
+}
+
+export interface App {
+  readonly url: string;
+  readonly server: RunningServer;
+  readonly pool: PoolRuntime;
+  readonly decisions: DecisionLog;
+  readonly directory: AccountDirectory;
+  /** Made at this very start and never shown again; null on later starts or with configured keys. */
+  readonly firstRunKey: string | null;
+  /** Resolves with the cause when the process must end by itself (ruling 9). */
+  readonly failed: Promise<Error>;
+  /** Takes over another configuration. @returns the keys that need a restart to change. */
+  reload(config: Config): Promise<readonly string[]>;
+  /** Drains for at most `graceMs`, then ends what is left. Leaves the database closed. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/** How often expired bindings, closed ledgers and old usage are removed, and renewals are written. */
+const UPKEEP_MS = 300_000;
+const RENEWAL_FLUSH_MS = 30_000;
+const UPKEEP_BATCH = 100;
+
+/** Refused before anything listens, e.g. an open listener without keys. */
+export class StartRefused extends Error {
+  override readonly name = "StartRefused";
+}
+
+/** @throws StartRefused, StoreFailure, Deno.errors.AddrInUse */
+export async function startApp(initial: Config, outside: Outside): Promise<App> {
+  const { clock, digest, ids, log, database } = outside;
+  let config = initial;
+  const failed = Promise.withResolvers<Error>();
+  const fatal = (error: unknown): void => {
+    const cause = error instanceof Error ? error : new Error(String(error));
+    log.write("error", "fatal", { problem: cause.message });
+    failed.resolve(cause);
+  };
+
+  const poolStore = new SqlitePoolStore(database);
+  const affinity = new SqliteAffinityStore(database);
+  const accounts = new SqliteAccountStore(database);
+  const firstRunKey = ensureSomeKey(config, accounts, ids, digest);
+  const keyHashes = (): Set<string> => {
+    const hashes = new Set(config.apiKeys.map((key) => digest.sha256(key)));
+    const first = accounts.firstRunKeyHash();
+    if (first !== null) hashes.add(first);
+    return hashes;
+  };
+  let staticKeys = keyHashes();
+
+  const pool = new PoolRuntime({
+    store: poolStore,
+    affinity,
+    policy: config.retry,
+    quota: { maxParkMs: config.quota.maxParkMs, recheck: config.quota.recheck },
+    routing: config.routing,
+    seed: Math.floor(outside.random.next() * 2 ** 31),
+    recovery: config.streaming.recovery,
+    pools: config.pools,
+  });
+  pool.restore(clock.now());
+
+  const directory = new AccountDirectory({
+    config,
+    files: outside.files,
+    clock,
+    digest,
+    log,
+    onFatal: fatal,
+  });
+  const refresher = new TokenRefresher({ directory, issuer: outside.issuer, clock, log, onFatal: fatal });
+  const credentials = new AccountCredentials(directory, refresher);
+  let entries = providerEntries(config);
+  const catalog = new ModelCatalog({
+    config: () => config,
+    clock,
+    upstream: outside.upstream,
+    credentials,
+    providers: () => [...entries].map(([id, entry]) => ({ id, entry })),
+    askable: (provider, nowMs) =>
+      pool.describeAccounts(nowMs)
+        .filter((view) =>
+          view.account.provider === provider && view.account.enabled && view.state !== "unavailable"
+        )
+        .sort((a, b) => Number(a.state !== "healthy") - Number(b.state !== "healthy"))
+        .map((view) => view.account.id),
+  });
+  directory.subscribe((changes) => {
+    try {
+      pool.reconcile(directory.accounts(), clock.now());
+      catalog.invalidate();
+    } catch (error) {
+      fatal(error);
+    }
+    void changes;
+  });
+  await directory.start();
+  pool.reconcile(directory.accounts(), clock.now());
+
+  const decisions = new DecisionLog();
+  const cancelWatch = new CancelWatch(clock);
+  const usage = new UsageRecorder(accounts, clock, () => config.usage.enabled, fatal);
+  const running = new Set<AbortController>();
+  const adminKeyHash = (): string | null =>
+    config.adminApiKey === "" ? null : digest.sha256(config.adminApiKey);
+  const readiness = (): Readiness => {
+    if (server.draining) return { ready: false, reason: "Shutting down" };
+    if (directory.accounts().length === 0) {
+      return {
+        ready: false,
+        reason:
+          `No account found: put an auth.json or a flat codex file into auth-dir, or configure providers`,
+      };
+    }
+    return { ready: true, reason: null };
+  };
+  const management = createManagement({
+    adminKeyHash,
+    digest,
+    clock,
+    log,
+    pool,
+    decisions,
+    details: (id) => {
+      const entry = directory.get(id);
+      return entry === null
+        ? null
+        : { upstreamAccountId: entry.upstreamAccountId, maskedEmail: entry.maskedEmail, plan: entry.plan };
+    },
+    providerKind: (id) => entries.get(id)?.descriptor.kind ?? "codex",
+    more: () => null,
+  });
+  const deps: HandlerDeps = {
+    config: () => config,
+    clock,
+    random: outside.random,
+    ids,
+    digest,
+    inflate: outside.inflate,
+    log,
+    upstream: outside.upstream,
+    dialer: outside.dialer,
+    pool,
+    credentials,
+    provider: (id) => entries.get(id) ?? null,
+    affinity,
+    accounts,
+    decisions,
+    cancelWatch,
+    recoverySlots: new RecoverySlots(),
+    usage,
+    running,
+    fatal,
+    admission: {
+      digest,
+      staticKeyHashes: () => staticKeys,
+      userByKeyHash: (hash) => accounts.userByKeyHash(hash),
+      isOwnAccountToken: (token) => directory.isOwnAccountToken(token),
+    },
+    local: createLocalRoutes({
+      version: VERSION,
+      readiness,
+      management,
+      models: (request, search) => catalog.answer(request, search),
+      metrics: () => null,
+      status: () => null,
+    }),
+    upgrade: () => Promise.resolve(new Response(null, { status: 501 })),
+    isDraining: () => server.draining,
+    listedModels: () => catalog.listed(),
+  };
+  const server: RunningServer = startServer({
+    hostname: config.host,
+    port: config.port,
+    handler: createHandler(deps),
+    clock,
+    log,
+    abortAll: () => {
+      for (const abort of running) abort.abort();
+    },
+  });
+  const upkeep = startUpkeep(
+    clock,
+    () => {
+      const nowMs = clock.now();
+      poolStore.prune(nowMs);
+      while (affinity.dropExpired(nowMs, UPKEEP_BATCH) === UPKEEP_BATCH);
+      while (accounts.dropExpiredPins(nowMs, UPKEEP_BATCH) === UPKEEP_BATCH);
+      while (accounts.dropUsageBefore(nowMs - config.usage.retentionMs, UPKEEP_BATCH) === UPKEEP_BATCH);
+    },
+    () => affinity.flush(),
+    fatal,
+  );
+  log.write("info", "listening", {
+    host: server.hostname,
+    port: server.port,
+    accounts: directory.accounts().length,
+  });
+  if (directory.accounts().length === 0) {
+    log.write("warn", "no_accounts", {
+      hint: "put auth.json or flat codex files into auth-dir, or configure providers",
+    });
+  }
+
+  return {
+    url: `http://${server.hostname.includes(":") ? `[${server.hostname}]` : server.hostname}:${server.port}`,
+    server,
+    pool,
+    decisions,
+    directory,
+    firstRunKey,
+    failed: failed.promise,
+    async reload(next) {
+      const { needsRestart } = diffConfig(config, next);
+      config = { ...next, host: config.host, port: config.port, databasePath: config.databasePath };
+      entries = providerEntries(config);
+      staticKeys = keyHashes();
+      log.setLevel(config.logging.level);
+      pool.reconfigure({
+        policy: config.retry,
+        quota: { maxParkMs: config.quota.maxParkMs, recheck: config.quota.recheck },
+        routing: config.routing,
+        recovery: config.streaming.recovery,
+        pools: config.pools,
+      });
+      await directory.reconfigure(config);
+      pool.reconcile(directory.accounts(), clock.now());
+      catalog.invalidate();
+      log.write("info", "config_reloaded", { needs_restart: needsRestart });
+      return needsRestart;
+    },
+    async stop(graceMs) {
+      await server.stop(graceMs);
+      upkeep.stop();
+      cancelWatch.close();
+      await refresher.close();
+      await directory.close();
+      usage.flush();
+      affinity.flush();
+      outside.upstream.close();
+      log.write("info", "stopped");
+      await log.close();
+      database.close();
+    },
+  };
+}
+
+function providerEntries(config: Config): Map<ProviderId, ProviderEntry> {
+  const common = {
+    chatgptBaseUrl: config.chatgptBaseUrl,
+    userAgent: config.codexUserAgent,
+    betaFeatures: config.codexBetaFeatures,
+  };
+  const entries = new Map<ProviderId, ProviderEntry>();
+  const add = (
+    id: ProviderId,
+    kind: ProviderKind,
+    baseUrl: string,
+    plan: "general" | "coding" | null,
+  ): void => {
+    const descriptor = descriptorFor(kind);
+    if (descriptor !== null) {
+      entries.set(id, { descriptor, settings: { ...common, id, kind, baseUrl, plan } });
+    }
+  };
+  add(CODEX_PROVIDER, "codex", config.codexBaseUrl, null);
+  for (const provider of config.providers) add(provider.id, provider.kind, provider.baseUrl, provider.plan);
+  return entries;
+}
+
+/** Beyond loopback somebody must have been let in on purpose; on loopback the first start makes a key. */
+function ensureSomeKey(
+  config: Config,
+  accounts: SqliteAccountStore,
+  ids: Ids,
+  digest: Digest,
+): string | null {
+  if (config.apiKeys.length > 0 || accounts.users().length > 0) return null;
+  if (listensBeyondLoopback(config)) {
+    throw new StartRefused(
+      `Cannot listen on ${config.host}: it can be reached from other machines, so set "api-keys" or add a user first`,
+    );
+  }
+  if (accounts.firstRunKeyHash() !== null) return null;
+  const key = `hf_${ids.secret(24)}`;
+  accounts.saveFirstRunKeyHash(digest.sha256(key));
+  return key;
+}
+
+function startUpkeep(
+  clock: Clock,
+  clean: () => void,
+  flush: () => void,
+  fatal: (error: unknown) => void,
+): { stop(): void } {
+  let cleanAtMs = clock.now() + UPKEEP_MS;
+  let scheduled = clock.schedule(clock.now() + RENEWAL_FLUSH_MS, run);
+  function run(): void {
+    try {
+      flush();
+      if (clock.now() >= cleanAtMs) {
+        cleanAtMs = clock.now() + UPKEEP_MS;
+        clean();
+      }
+    } catch (error) {
+      return fatal(error);
+    }
+    scheduled = clock.schedule(clock.now() + RENEWAL_FLUSH_MS, run);
+  }
+  return { stop: () => scheduled.cancel() };
+}

@@ -1,0 +1,220 @@
+/**
+ * One upstream stream on its way to one client: read, understood, held back, then relayed.
+ *
+ * Exactly one JavaScript hop: the upstream's reader feeds the framer, and whole frames go out as the bytes they came
+ * in. Only whole frames leave, so that a failure can still be worded in the client's protocol at a frame border.
+ */
+import type { Evidence, HeaderLookup } from "../core/evidence.ts";
+import type { QuotaReading } from "../core/records.ts";
+import { closedBytes, type SseFrame, SseFramer } from "../protocol/sse.ts";
+import type { EventFacts, StreamDialect, TokenUsage } from "../protocol/stream_dialect.ts";
+import { judgeStreamEnd, observeEvent, STREAM_START } from "../protocol/terminal_event.ts";
+import { mergeUsage } from "../protocol/token_usage.ts";
+
+/** Rewrites frames of the upstream's protocol into the client's; null where both speak the same. */
+export interface FrameTranslation {
+  push(frame: SseFrame, facts: EventFacts): Uint8Array<ArrayBuffer>[];
+  /** Closing frames after a clean success. */
+  end(): Uint8Array<ArrayBuffer>[];
+}
+
+/** What became of the stream so far. `terminal` is set once and never changes. */
+export type StreamTerminal = { readonly kind: "success" } | {
+  readonly kind: "failed";
+  readonly evidence: Evidence;
+};
+
+export interface StreamObserver {
+  /** A quota notice inside the stream. */
+  quota(reading: Omit<QuotaReading, "observedAtMs" | "source">): void;
+}
+
+export interface AnswerStreamOptions {
+  readonly body: ReadableStream<Uint8Array<ArrayBuffer>>;
+  /** Headers the stream came with: a failure inside it is judged together with them. */
+  readonly headers: HeaderLookup;
+  readonly dialect: StreamDialect;
+  readonly translation: FrameTranslation | null;
+  readonly observer: StreamObserver;
+  readonly bodyFailure: (error: unknown) => Evidence;
+  /** Replaces a failure frame by one the client understands; null keeps the bytes. */
+  readonly rewriteFailure: ((frame: SseFrame, facts: EventFacts) => Uint8Array<ArrayBuffer> | null) | null;
+}
+
+const NO_BYTES: Uint8Array<ArrayBuffer>[] = [];
+
+export class AnswerStream {
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
+  readonly #framer = new SseFramer();
+  readonly #options: AnswerStreamOptions;
+  #pending: Promise<ReadableStreamReadResult<Uint8Array<ArrayBuffer>>> | null = null;
+  #progress = STREAM_START;
+
+  terminal: StreamTerminal | null = null;
+  /** The first event that carries output was seen. */
+  sawOutput = false;
+  /** The first semantic or terminal event of any kind; comments and padding do not count. */
+  eventCount = 0;
+  usage: TokenUsage | null = null;
+  responseId: string | null = null;
+  /** The bytes of the failing frame, in the client's protocol, when the terminal is an in-stream failure. */
+  failureFrame: Uint8Array<ArrayBuffer> | null = null;
+  /** Called for every frame in order; set by the aggregating reader. */
+  onFrame: ((frame: SseFrame, facts: EventFacts) => void) | null = null;
+
+  constructor(options: AnswerStreamOptions) {
+    this.#options = options;
+    this.#reader = options.body.getReader();
+  }
+
+  /**
+   * Starts (or continues) the next read without consuming it, so that a caller may stop waiting for it and somebody
+   * else take it over: a hold that ends by time hands its unfinished read to the relay.
+   */
+  read(): Promise<ReadableStreamReadResult<Uint8Array<ArrayBuffer>>> {
+    return this.#pending ??= this.#reader.read();
+  }
+
+  /**
+   * Consumes the read that `read()` started.
+   *
+   * @returns the bytes to hand on, whole frames only; empty when a frame is still unfinished or the stream has ended.
+   *          Never throws: a broken body becomes `terminal`.
+   */
+  async take(): Promise<Uint8Array<ArrayBuffer>[]> {
+    const read = this.read();
+    let result: ReadableStreamReadResult<Uint8Array<ArrayBuffer>>;
+    try {
+      result = await read;
+    } catch (error) {
+      this.#pending = null;
+      this.#fail(this.#options.bodyFailure(error));
+      return NO_BYTES;
+    }
+    this.#pending = null;
+    if (this.terminal !== null) return NO_BYTES;
+    if (result.done) return this.#finish();
+    const out = this.#accept(this.#framer.push(result.value));
+    if (this.#framer.failure !== null) this.#fail({ kind: "malformed", detail: this.#framer.failure });
+    return out;
+  }
+
+  /** Ends the stream from our side with this evidence (idle limit, watchdog); the pending read resolves as done. */
+  expire(evidence: Evidence): void {
+    if (this.terminal === null) this.terminal = { kind: "failed", evidence };
+    this.cancel();
+  }
+
+  /** Reads and drops what follows the terminal, so that the connection can be used again. Never throws. */
+  async drain(): Promise<void> {
+    try {
+      while (!(await this.read()).done) this.#pending = null;
+    } catch {
+      // The terminal was already seen: how the connection ends after it changes nothing.
+    }
+  }
+
+  /** Lets go of the upstream. Safe to call twice. */
+  cancel(): void {
+    this.#reader.cancel().catch(() => {});
+  }
+
+  #accept(frames: SseFrame[]): Uint8Array<ArrayBuffer>[] {
+    if (frames.length === 0) return NO_BYTES;
+    const { translation, dialect } = this.#options;
+    const out: Uint8Array<ArrayBuffer>[] = [];
+    for (const frame of frames) {
+      const facts = dialect.readEvent(frame);
+      if (facts.usage !== null) this.usage = mergeUsage(this.usage, facts.usage);
+      if (facts.quota !== null) this.#options.observer.quota(facts.quota);
+      if (facts.responseId !== null) this.responseId = facts.responseId;
+      this.#progress = observeEvent(this.#progress, facts);
+      this.onFrame?.(frame, facts);
+      switch (facts.class) {
+        case "padding":
+          // Legal noise that breaks strict clients (B068).
+          continue;
+        case "comment":
+          if (translation === null) append(out, closedBytes(frame));
+          continue;
+        case "malformed":
+          this.#fail(judgeStreamEnd(this.#progress, this.#options.headers));
+          return out;
+        case "failure":
+          this.eventCount++;
+          this.#fail(judgeStreamEnd(this.#progress, this.#options.headers));
+          this.failureFrame = this.#failureBytes(frame, facts);
+          return out;
+        case "success":
+          this.eventCount++;
+          if (translation === null) append(out, closedBytes(frame));
+          else out.push(...translation.push(frame, facts), ...translation.end());
+          this.terminal = { kind: "success" };
+          // Whatever follows a terminal is not for the client (B074).
+          return detach(out);
+        case "lifecycle":
+        case "output":
+          this.eventCount++;
+          if (facts.class === "output") this.sawOutput = true;
+          if (translation === null) append(out, closedBytes(frame));
+          else out.push(...translation.push(frame, facts));
+      }
+    }
+    return detach(out);
+  }
+
+  #finish(): Uint8Array<ArrayBuffer>[] {
+    const out = this.#accept(this.#framer.end());
+    if (this.terminal !== null) return out;
+    const evidence = judgeStreamEnd(this.#progress, this.#options.headers);
+    if (evidence.kind !== "success") {
+      this.#fail(evidence);
+    } else {
+      // A chat stream may end without [DONE] once it has said why it finished.
+      if (this.#options.translation !== null) out.push(...this.#options.translation.end());
+      this.terminal = { kind: "success" };
+    }
+    return out;
+  }
+
+  #failureBytes(frame: SseFrame, facts: EventFacts): Uint8Array<ArrayBuffer> | null {
+    const { translation, rewriteFailure } = this.#options;
+    if (translation !== null) return joinBytes(translation.push(frame, facts));
+    return rewriteFailure?.(frame, facts) ?? closedBytes(frame).slice();
+  }
+
+  #fail(evidence: Evidence): void {
+    this.terminal ??= { kind: "failed", evidence };
+  }
+}
+
+/** Appends bytes, joining them with the last piece when both lie side by side in one buffer. */
+function append(out: Uint8Array<ArrayBuffer>[], piece: Uint8Array<ArrayBuffer>): void {
+  const last = out[out.length - 1];
+  if (
+    last !== undefined && last.buffer === piece.buffer &&
+    last.byteOffset + last.byteLength === piece.byteOffset
+  ) {
+    out[out.length - 1] = new Uint8Array(last.buffer, last.byteOffset, last.byteLength + piece.byteLength);
+  } else {
+    out.push(piece);
+  }
+}
+
+/** Byte streams take the whole buffer of a piece away when it is enqueued: pieces that share one are copied first. */
+function detach(out: Uint8Array<ArrayBuffer>[]): Uint8Array<ArrayBuffer>[] {
+  if (out.length < 2) return out;
+  const buffers = new Set(out.map((piece) => piece.buffer));
+  return buffers.size === out.length ? out : out.map((piece) => piece.slice());
+}
+
+export function joinBytes(pieces: readonly Uint8Array<ArrayBuffer>[]): Uint8Array<ArrayBuffer> {
+  if (pieces.length === 1) return pieces[0]!;
+  const whole = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.length;
+  }
+  return whole;
+}

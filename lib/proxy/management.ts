@@ -1,0 +1,214 @@
+/**
+ * The management interface of design.md 7: JSON over HTTP with the admin key; reads what is, switches accounts.
+ *
+ * No CORS, ever: a web page of somebody else must not drive it.
+ */
+import type { AccountId } from "../core/domain.ts";
+import type { QuotaReading } from "../core/records.ts";
+import type { Clock, Digest, Log } from "../ports.ts";
+import { readClientKey } from "./admission.ts";
+import type { DecisionLog } from "./decision_log.ts";
+import { isoTime, viewBlock, viewDecision } from "./decision_view.ts";
+import { serveDecisionFeed } from "./event_feed.ts";
+import { json } from "./local_routes.ts";
+import type { AccountView, PoolRuntime } from "./pool_runtime.ts";
+
+/** What is known of an account beside its health. */
+export interface AccountDetails {
+  readonly upstreamAccountId: string | null;
+  readonly maskedEmail: string | null;
+  readonly plan: string | null;
+}
+
+export interface ManagementDeps {
+  readonly adminKeyHash: () => string | null;
+  readonly digest: Digest;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly pool: PoolRuntime;
+  readonly decisions: DecisionLog;
+  readonly details: (account: AccountId) => AccountDetails | null;
+  readonly providerKind: (provider: string) => string;
+  /** Further calls (`users`, `usage`, `/v0/user/…`); null where the path is none of theirs. */
+  readonly more: (
+    request: Request,
+    path: string,
+    search: string,
+    isAdmin: () => boolean,
+  ) => Promise<Response> | Response | null;
+}
+
+const PREFIX = "/v0/management/";
+const ACCOUNT_PATH = /^accounts\/([^/]+)(?:\/(reset|topped-up))?$/;
+const REQUEST_PATH = /^requests\/([A-Za-z0-9_-]{1,80})$/;
+
+export function createManagement(
+  deps: ManagementDeps,
+): (request: Request, path: string, search: string) => Response | Promise<Response> | null {
+  const isAdmin = (request: Request): boolean => {
+    const wanted = deps.adminKeyHash();
+    const key = readClientKey(request.headers);
+    return wanted !== null && key !== null && deps.digest.equal(wanted, deps.digest.sha256(key));
+  };
+  return (request, path, search) => {
+    const other = deps.more(request, path, search, () => isAdmin(request));
+    if (other !== null) return other;
+    if (!path.startsWith(PREFIX)) return problem(404, "not_found", "There is no such call");
+    if (deps.adminKeyHash() === null) {
+      return problem(404, "not_found", "Management is off: set admin-api-key");
+    }
+    if (!isAdmin(request)) return problem(401, "invalid_api_key", "The admin key is missing or wrong");
+    return route(deps, request, path.slice(PREFIX.length), search);
+  };
+}
+
+function route(
+  deps: ManagementDeps,
+  request: Request,
+  call: string,
+  search: string,
+): Response | Promise<Response> {
+  const nowMs = deps.clock.now();
+  if (request.method === "GET") {
+    switch (call) {
+      case "accounts":
+        return json({
+          accounts: deps.pool.describeAccounts(nowMs).map((view) =>
+            viewAccount(view, deps.details(view.account.id))
+          ),
+        });
+      case "providers":
+        return json(viewProviders(deps, nowMs));
+      case "requests": {
+        const limit = Number(new URLSearchParams(search).get("limit") ?? 100);
+        if (!Number.isInteger(limit) || limit < 1 || limit > 1_000) {
+          return problem(400, "invalid_request", `"limit" must be 1..1000, got ${JSON.stringify(limit)}`);
+        }
+        return json({ requests: deps.decisions.latest(limit).map(viewDecision) });
+      }
+      case "events":
+        return serveDecisionFeed(deps.decisions, deps.clock);
+    }
+    const one = REQUEST_PATH.exec(call);
+    if (one !== null) {
+      const record = deps.decisions.find(one[1]!);
+      return record === null
+        ? problem(404, "not_found", "That request is not among the last 1,000")
+        : json(viewDecision(record));
+    }
+  }
+  const account = ACCOUNT_PATH.exec(call);
+  if (account !== null) return changeAccount(deps, request, account[1]!, account[2] ?? null, nowMs);
+  return problem(404, "not_found", "There is no such call");
+}
+
+async function changeAccount(
+  deps: ManagementDeps,
+  request: Request,
+  encodedId: string,
+  action: string | null,
+  nowMs: number,
+): Promise<Response> {
+  let id: AccountId;
+  try {
+    id = decodeURIComponent(encodedId);
+  } catch {
+    return problem(400, "invalid_request", "The account id is badly encoded");
+  }
+  const find = (): AccountView | undefined =>
+    deps.pool.describeAccounts(nowMs).find((view) => view.account.id === id);
+  const before = find();
+  if (before === undefined) return problem(404, "not_found", "There is no such account");
+  if (action === null && request.method === "GET") return json(viewAccount(before, deps.details(id)));
+  if (action === null && request.method === "PATCH") {
+    const enabled = await readEnabled(request);
+    if (enabled === null) {
+      return problem(400, "invalid_request", 'The body must be {"enabled": true} or {"enabled": false}');
+    }
+    deps.pool.setEnabled(id, enabled, nowMs);
+    deps.log.write("info", enabled ? "account_enabled" : "account_disabled", { account: id });
+  } else if (action === "reset" && request.method === "POST") {
+    deps.pool.resetAccount(id, nowMs);
+    deps.log.write("info", "account_reset", { account: id });
+  } else if (action === "topped-up" && request.method === "POST") {
+    deps.pool.toppedUp(id, nowMs);
+    deps.log.write("info", "account_topped_up", { account: id });
+  } else {
+    return problem(404, "not_found", "There is no such call");
+  }
+  return json(viewAccount(find()!, deps.details(id)));
+}
+
+const PATCH_LIMIT_BYTES = 4_096;
+
+async function readEnabled(request: Request): Promise<boolean | null> {
+  if (Number(request.headers.get("content-length") ?? PATCH_LIMIT_BYTES + 1) > PATCH_LIMIT_BYTES) return null;
+  try {
+    const body: unknown = await request.json();
+    const enabled = typeof body === "object" && body !== null && "enabled" in body ? body.enabled : null;
+    return typeof enabled === "boolean" ? enabled : null;
+  } catch {
+    return null;
+  }
+}
+
+export function viewAccount(view: AccountView, details: AccountDetails | null): Record<string, unknown> {
+  const { block } = view;
+  return {
+    id: view.account.id,
+    provider: view.account.provider,
+    account_id: details?.upstreamAccountId ?? null,
+    email: details?.maskedEmail ?? null,
+    plan: details?.plan ?? view.reading?.plan ?? null,
+    enabled: view.account.enabled,
+    state: view.state,
+    reason: block?.kind ?? null,
+    until: isoTime(block?.untilMs ?? null),
+    source: viewBlock(block).source,
+    persisted: view.persisted,
+    models_excluded: view.excludedModels,
+    quota: viewQuota(view.reading),
+    park_until: isoTime(view.health.park?.untilMs ?? null),
+    override_until: isoTime(view.overrideUntilMs),
+    deadline_contradicted: view.deadlineContradicted,
+    in_flight: view.inFlight,
+    last_success_at: isoTime(view.lastSuccessAtMs),
+  };
+}
+
+/** The windows as they were reported, with their real resets; when a park ends is told beside them. */
+function viewQuota(reading: QuotaReading | null): Record<string, unknown> {
+  return {
+    windows: (reading?.windows ?? []).map((window) => ({
+      name: window.name,
+      used_percent: window.usedPercent,
+      reset_at: isoTime(window.resetAtMs),
+      model_family: window.modelFamily,
+    })),
+    observed_at: isoTime(reading?.observedAtMs ?? null),
+    source: reading?.source ?? null,
+  };
+}
+
+function viewProviders(deps: ManagementDeps, nowMs: number): Record<string, unknown> {
+  const pause = deps.pool.describeNetwork(nowMs);
+  return {
+    providers: deps.pool.describeProviders(nowMs).map((view) => ({
+      id: view.id,
+      kind: deps.providerKind(view.id),
+      circuit: view.circuit,
+      cooldown: view.cooldown === null
+        ? null
+        : { until: isoTime(view.cooldown.untilMs), reason: view.cooldown.reason },
+      probe: { state: view.probe.state, lease_until: isoTime(view.probe.lease?.leaseUntilMs ?? null) },
+      next_retry_at: isoTime(view.nextRetryAtMs),
+    })),
+    network_pause: pause === null
+      ? null
+      : { opened_at: isoTime(pause.openedAtMs), until: isoTime(pause.untilMs), providers: pause.providers },
+  };
+}
+
+export function problem(status: number, code: string, message: string): Response {
+  return json({ error: { message, type: "management_error", code, param: null } }, status);
+}

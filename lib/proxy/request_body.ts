@@ -1,0 +1,201 @@
+/**
+ * Reads a client's body by ruling 18 and looks at the few fields a rule needs, without parsing it whole.
+ */
+import { REPLAY_BODY_LIMIT_BYTES } from "../core/domain.ts";
+import type { Inflate } from "../ports.ts";
+import {
+  findMember,
+  findNested,
+  type JsonMember,
+  readBooleanValue,
+  readStringValue,
+  scanTopLevel,
+} from "../protocol/json_scan.ts";
+
+export type RequestBody =
+  | { readonly kind: "none" }
+  /** In memory; `known` tells whether the client declared the length (only then it may be replayed). */
+  | { readonly kind: "bytes"; readonly bytes: Uint8Array<ArrayBuffer>; readonly known: boolean }
+  /** Larger than the limit: sent once, unchanged, unlooked at. */
+  | {
+    readonly kind: "stream";
+    readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
+    readonly length: number | null;
+  };
+
+export type BodyProblem = "bad_length" | "aborted" | "unknown_coding" | "corrupt_coding" | "too_large";
+
+export type BodyResult =
+  | {
+    readonly ok: true;
+    readonly body: RequestBody; /** Content coding was undone: the header must go. */
+    readonly decoded: boolean;
+  }
+  | { readonly ok: false; readonly problem: BodyProblem };
+
+/**
+ * Reads the body of a request.
+ *
+ * @param mustInspect  false for multipart and other bodies nobody looks into: an unknown length is then streamed at once.
+ */
+export async function readRequestBody(
+  request: Request,
+  inflate: Inflate,
+  mustInspect: boolean,
+): Promise<BodyResult> {
+  if (request.body === null) return { ok: true, body: { kind: "none" }, decoded: false };
+  const declared = request.headers.get("content-length");
+  const coding = request.headers.get("content-encoding");
+  let length: number | null = null;
+  if (declared !== null) {
+    if (!/^[0-9]{1,15}$/.test(declared)) return { ok: false, problem: "bad_length" };
+    length = Number(declared);
+  }
+  if (length !== null && length <= REPLAY_BODY_LIMIT_BYTES) {
+    let bytes: Uint8Array<ArrayBuffer>;
+    try {
+      bytes = await request.bytes();
+    } catch {
+      return { ok: false, problem: "aborted" };
+    }
+    if (bytes.length !== length) return { ok: false, problem: "bad_length" };
+    return decodeBody(bytes, true, coding, inflate);
+  }
+  const compressed = coding !== null && coding !== "" && coding !== "identity";
+  if (length !== null || (!mustInspect && !compressed)) {
+    // A compressed body over the limit cannot be looked into, and cannot be smaller once inflated.
+    if (compressed) return { ok: false, problem: "too_large" };
+    return { ok: true, body: { kind: "stream", stream: request.body, length }, decoded: false };
+  }
+  return await readUnknownLength(request.body, coding, inflate);
+}
+
+/** Reads up to the limit; what turns out longer is streamed on as prefix plus rest. */
+async function readUnknownLength(
+  source: ReadableStream<Uint8Array<ArrayBuffer>>,
+  coding: string | null,
+  inflate: Inflate,
+): Promise<BodyResult> {
+  const reader = source.getReader();
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
+  let total = 0;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      chunks.push(value);
+      total += value.length;
+      if (total > REPLAY_BODY_LIMIT_BYTES) {
+        if (coding !== null && coding !== "identity") {
+          reader.cancel().catch(() => {});
+          return { ok: false, problem: "too_large" };
+        }
+        return {
+          ok: true,
+          body: { kind: "stream", stream: prefixed(chunks, reader), length: null },
+          decoded: false,
+        };
+      }
+    }
+  } catch {
+    return { ok: false, problem: "aborted" };
+  }
+  return decodeBody(concat(chunks, total), false, coding, inflate);
+}
+
+function decodeBody(
+  bytes: Uint8Array<ArrayBuffer>,
+  known: boolean,
+  coding: string | null,
+  inflate: Inflate,
+): BodyResult {
+  if (coding === null || coding === "" || coding === "identity") {
+    return { ok: true, body: { kind: "bytes", bytes, known }, decoded: false };
+  }
+  const plain = inflate.decode(bytes, coding, REPLAY_BODY_LIMIT_BYTES);
+  if (plain.ok) return { ok: true, body: { kind: "bytes", bytes: plain.bytes, known }, decoded: true };
+  switch (plain.problem) {
+    case "unknown_coding":
+      return { ok: false, problem: "unknown_coding" };
+    case "too_large":
+      return { ok: false, problem: "too_large" };
+    case "corrupt":
+      return { ok: false, problem: "corrupt_coding" };
+  }
+}
+
+function prefixed(
+  chunks: Uint8Array<ArrayBuffer>[],
+  reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>,
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  return new ReadableStream({
+    async pull(controller) {
+      const first = chunks.shift();
+      if (first !== undefined) return controller.enqueue(first);
+      const { done, value } = await reader.read();
+      if (done) controller.close();
+      else controller.enqueue(value);
+    },
+    cancel(reason) {
+      return reader.cancel(reason);
+    },
+  }, { highWaterMark: 0 });
+}
+
+export function concat(chunks: readonly Uint8Array<ArrayBuffer>[], total: number): Uint8Array<ArrayBuffer> {
+  if (chunks.length === 1) return chunks[0]!;
+  const whole = new Uint8Array(total);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.length;
+  }
+  return whole;
+}
+
+/** The fields of a JSON body that rules ask for. */
+export interface BodyFields {
+  readonly members: readonly JsonMember[];
+  readonly model: string | null;
+  readonly stream: boolean;
+  readonly effort: string | null;
+  readonly previousResponseId: string | null;
+  /** Session signals of wire-facts 5.3, raw: never logged, hashed at once. */
+  readonly sessionId: string | null;
+  readonly promptCacheKey: string | null;
+  readonly conversationId: string | null;
+  readonly metadataUserId: string | null;
+}
+
+export type FieldsResult =
+  | { readonly ok: true; readonly fields: BodyFields }
+  | { readonly ok: false; readonly problem: string };
+
+/** Looks at a JSON object's top level. `problem` is in our words with the byte offset, never the body's text. */
+export function readBodyFields(bytes: Uint8Array<ArrayBuffer>): FieldsResult {
+  const scan = scanTopLevel(bytes);
+  if (!scan.ok) return { ok: false, problem: `${scan.problem} at byte ${scan.at}` };
+  const members = scan.members;
+  const find = (key: string): JsonMember | null => findMember(members, key);
+  const text = (member: JsonMember | null): string | null => readStringValue(bytes, member);
+  const conversation = find("conversation");
+  // Conflicting spellings of one signal drop it: neither can be trusted.
+  const sessions = new Set(
+    members.filter(({ key }) => key === "session_id" || key === "sessionId").map(text),
+  );
+  return {
+    ok: true,
+    fields: {
+      members,
+      model: text(find("model")),
+      stream: readBooleanValue(bytes, find("stream")) === true,
+      effort: text(find("reasoning_effort")) ?? text(findNested(bytes, find("reasoning"), "effort")),
+      previousResponseId: text(find("previous_response_id")),
+      sessionId: sessions.size === 1 ? [...sessions][0]! : null,
+      promptCacheKey: text(find("prompt_cache_key")),
+      conversationId: text(find("conversation_id")) ?? text(conversation) ??
+        text(findNested(bytes, conversation, "id")),
+      metadataUserId: text(findNested(bytes, find("metadata"), "user_id")),
+    },
+  };
+}

@@ -1,0 +1,28 @@
+/**
+ * Everything known of one client request while it is being served.
+ */
+import type { ClientProtocol, RequestId } from "../core/domain.ts";
+import type { RequestSpec } from "../core/retry_plan.ts";
+import type { RouteMatch } from "../protocol/route.ts";
+import type { BodyFields, RequestBody } from "./request_body.ts";
+import type { Tenant } from "./admission.ts";
+
+export interface RequestContext {
+  readonly id: RequestId;
+  readonly receivedAtMs: number;
+  readonly method: string;
+  /** Query including `?`, or "". */
+  readonly search: string;
+  readonly match: RouteMatch;
+  readonly protocol: ClientProtocol;
+  readonly headers: Headers;
+  readonly tenant: Tenant;
+  readonly body: RequestBody;
+  /** Null when the body is not a JSON object or was not looked at. */
+  readonly fields: BodyFields | null;
+  /** What the client asked for; Codex is asked for a stream either way. */
+  readonly wantsStream: boolean;
+  readonly spec: RequestSpec;
+  /** Aborted once, when the client is gone or the process ends. */
+  readonly abort: AbortController;
+}

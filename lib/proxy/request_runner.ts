@@ -1,0 +1,225 @@
+/**
+ * Drives one request through the pool's steps: the only loop there is. It does what it is told and reports what came.
+ */
+import type { AccountId } from "../core/domain.ts";
+import type { FinalAnswer } from "../core/final_error.ts";
+import type { Outcome } from "../core/outcome.ts";
+import type { Launch } from "../core/retry_plan.ts";
+import type { DecisionRecord } from "../core/decision.ts";
+import { renderFinal } from "../protocol/answer.ts";
+import type { RouteBase } from "../protocol/route.ts";
+import { isOwnDialect, wordUpstreamError } from "../protocol/relay_error.ts";
+import type { TokenUsage } from "../protocol/stream_dialect.ts";
+import { type AttemptHooks, judge, type RelayAnswer, runAttempt } from "./attempt_runner.ts";
+import type { ProxyDeps } from "./deps.ts";
+import type { RequestPlan } from "./pool_runtime.ts";
+import { joinBytes } from "./answer_stream.ts";
+import type { RecoverySlot } from "./recovery_slots.ts";
+import type { RequestContext } from "./request_context.ts";
+
+/** Nobody reads it: the client has left. */
+export const CLIENT_GONE_STATUS = 499;
+
+export interface RunInput {
+  readonly context: RequestContext;
+  readonly slot: RecoverySlot | null;
+  readonly turnStateAccount: AccountId | null;
+  /** Called once, when everything of the request is over. */
+  readonly onDone: (record: DecisionRecord, usage: TokenUsage | null, launch: Launch | null) => void;
+}
+
+export async function runRequest(deps: ProxyDeps, input: RunInput): Promise<Response> {
+  const { context, slot } = input;
+  const { pool, clock } = deps;
+  const plan = pool.begin(context.spec, clock.now());
+  deps.running.add(context.abort);
+  let relay: { launch: Launch; answer: RelayAnswer | null } | null = null;
+  let fingerprint = "";
+  const done = (
+    status: number,
+    code: string | null,
+    usage: TokenUsage | null,
+    launch: Launch | null,
+  ): void => {
+    slot?.release();
+    deps.running.delete(context.abort);
+    input.onDone(pool.finish(plan, status, code, clock.now()), usage, launch);
+  };
+  const finished = (launch: Launch, outcome: Outcome, status: number, usage: TokenUsage | null): void => {
+    pool.settle(plan, launch, outcome, clock.now());
+    done(
+      outcome.kind === "cancelled" ? 0 : status,
+      outcome.kind === "success" ? null : outcome.code,
+      usage,
+      launch,
+    );
+  };
+  const hooks: AttemptHooks = {
+    commit: (launch) => pool.commit(plan, launch, clock.now()),
+    finished,
+    bodyBroke: (launch, evidence, status) => {
+      finished(
+        launch,
+        judge(deps, deps.provider(launch.provider)!, launch, evidence, context.match.route.base),
+        status,
+        null,
+      );
+    },
+  };
+  try {
+    for (;;) {
+      const step = pool.next(plan, clock.now());
+      switch (step.kind) {
+        case "launch": {
+          const result = await runAttempt(deps, {
+            context,
+            spec: context.spec,
+            plan,
+            launch: step.launch,
+            slot,
+            turnStateAccount: input.turnStateAccount,
+            hooks,
+          });
+          if (result.kind === "committed") return result.response;
+          relay = { launch: step.launch, answer: result.relay };
+          fingerprint = result.fingerprint ?? fingerprint;
+          pool.settle(plan, step.launch, result.outcome, clock.now());
+          if (result.outcome.kind === "unauthorized" && context.spec.replay === "once") {
+            refreshInBackground(deps, step.launch, fingerprint, context.match.route.base);
+          }
+          break;
+        }
+        case "repair": {
+          const usable = await deps.credentials.repair(step.account, fingerprint, context.abort.signal);
+          pool.repaired(
+            plan,
+            step.launch,
+            usable.ok ? { kind: "fresh_token", fingerprint: usable.fingerprint } : {
+              kind: "failed",
+              outcome: judge(
+                deps,
+                deps.provider(step.launch.provider)!,
+                step.launch,
+                usable.evidence,
+                context.match.route.base,
+              ),
+            },
+            clock.now(),
+          );
+          break;
+        }
+        case "wait":
+          await clock.sleepUntil(step.untilMs, context.abort.signal);
+          break;
+        case "answer":
+          return answerFinal(deps, input, plan, step.answer, done);
+        case "relay":
+          return relayAnswer(deps, input, step.launch, relay, done);
+        case "stop":
+          pool.cancel(plan, clock.now());
+          done(0, "client_gone", null, null);
+          return new Response(null, { status: CLIENT_GONE_STATUS });
+      }
+      if (context.abort.signal.aborted) {
+        pool.cancel(plan, clock.now());
+        done(0, "client_gone", null, null);
+        return new Response(null, { status: CLIENT_GONE_STATUS });
+      }
+    }
+  } catch (error) {
+    // Expected failures are values: what throws here is a broken invariant or a store that is gone.
+    slot?.release();
+    deps.running.delete(context.abort);
+    deps.fatal(error);
+    throw error;
+  }
+}
+
+/** A 401 that may not be repaired by a second send still starts a refresh, whose result decides (ruling 19). */
+function refreshInBackground(deps: ProxyDeps, launch: Launch, fingerprint: string, base: RouteBase): void {
+  const { pool, clock } = deps;
+  deps.credentials.repair(launch.account, fingerprint, null).then((usable) => {
+    if (usable.ok) pool.refreshed(launch.account, usable.fingerprint, clock.now());
+    else {
+      const outcome = judge(deps, deps.provider(launch.provider)!, launch, usable.evidence, base);
+      pool.backgroundRefreshFailed(launch.account, outcome, clock.now());
+    }
+  }).catch(deps.fatal);
+}
+
+type Done = (status: number, code: string | null, usage: TokenUsage | null, launch: Launch | null) => void;
+
+function answerFinal(
+  deps: ProxyDeps,
+  input: RunInput,
+  _plan: RequestPlan,
+  answer: FinalAnswer,
+  done: Done,
+): Response {
+  const { context } = input;
+  const rendered = renderFinal(context.protocol, answer, {
+    requestId: context.id,
+    nowMs: deps.clock.now(),
+    // Codex shows a reset time only for this type; any other 429 is a dead end to it (wire-facts 1.7).
+    causeIsQuota: true,
+  });
+  done(rendered.status, answer.code, null, null);
+  return new Response(context.method === "HEAD" ? null : rendered.body, {
+    status: rendered.status,
+    headers: rendered.headers,
+  });
+}
+
+/** The upstream's own refusal of this request (row E2), or a once-only route's answer (E3). */
+function relayAnswer(
+  deps: ProxyDeps,
+  input: RunInput,
+  launch: Launch,
+  relay: { launch: Launch; answer: RelayAnswer | null } | null,
+  done: Done,
+): Response {
+  const { context } = input;
+  if (relay === null || relay.answer === null || relay.launch.attempt !== launch.attempt) {
+    throw new Error(`Cannot relay attempt ${launch.attempt}: its answer was not kept`);
+  }
+  const { answer } = relay;
+  if (answer.kind === "passed") {
+    done(answer.response.status, "relayed", null, launch);
+    return answer.response;
+  }
+  const entry = deps.provider(launch.provider)!;
+  const upstream = entry.descriptor.upstreamProtocol(context.protocol, entry.settings);
+  if (answer.kind === "http") {
+    done(answer.status, answer.facts.code ?? "relayed", null, launch);
+    const headers = new Headers(answer.headers);
+    headers.set("x-request-id", context.id);
+    if (context.method === "HEAD") return new Response(null, { status: answer.status, headers });
+    const once = context.spec.replay === "once" && context.protocol === "raw";
+    if (once || isOwnDialect(context.protocol, upstream, answer.bytes, answer.facts)) {
+      return new Response(answer.bytes, { status: answer.status, headers });
+    }
+    headers.set("content-type", "application/json");
+    return new Response(wordUpstreamError(context.protocol, answer.status, answer.facts, context.id), {
+      status: answer.status,
+      headers,
+    });
+  }
+  const status = relayedStatus(answer.facts.status);
+  if (context.wantsStream && answer.failureFrame !== null) {
+    // Codex understands these only inside a stream (ruling 5): status 200, what was held, the failure, the end.
+    done(200, answer.facts.code ?? "relayed", null, launch);
+    return new Response(joinBytes([...answer.held, answer.failureFrame]), {
+      status: 200,
+      headers: answer.headers,
+    });
+  }
+  done(status, answer.facts.code ?? "relayed", null, launch);
+  return new Response(wordUpstreamError(context.protocol, status, answer.facts, context.id), {
+    status,
+    headers: { "content-type": "application/json", "x-request-id": context.id },
+  });
+}
+
+function relayedStatus(stated: number | null): number {
+  return stated !== null && stated >= 400 && stated < 500 ? stated : 400;
+}

@@ -1,0 +1,230 @@
+/**
+ * Holding a stream back until it may be committed, and relaying it afterwards.
+ */
+import type { Evidence } from "../core/evidence.ts";
+import type { Clock, Scheduled } from "../ports.ts";
+import { type AnswerStream, joinBytes } from "./answer_stream.ts";
+
+export interface HoldPolicy {
+  /** `output`: the bootstrap hold (ruling 5). `success`: recovery withholds until a terminal success. */
+  readonly until: "output" | "success";
+  readonly maxEvents: number;
+  readonly maxBytes: number;
+  /** Absolute end of the hold, UTC epoch ms; Infinity for none. */
+  readonly untilMs: number;
+  readonly idleMs: number;
+}
+
+export type HoldResult =
+  | {
+    readonly kind: "commit";
+    readonly held: Uint8Array<ArrayBuffer>[];
+    readonly why: "output" | "success" | "bound" | "overflow";
+  }
+  | { readonly kind: "failed"; readonly evidence: Evidence; readonly held: Uint8Array<ArrayBuffer>[] };
+
+/** Reads until the policy lets the stream go, or it fails first. Nothing of it has reached the client yet. */
+export async function holdStream(
+  stream: AnswerStream,
+  policy: HoldPolicy,
+  clock: Clock,
+): Promise<HoldResult> {
+  const held: Uint8Array<ArrayBuffer>[] = [];
+  let heldBytes = 0;
+  let bound: { promise: Promise<"bound">; scheduled: Scheduled } | null = null;
+  const idle = new IdleWatch(
+    clock,
+    policy.idleMs,
+    () => stream.expire({ kind: "transport", cause: "idle_timeout", pooled: false }),
+  );
+  try {
+    for (;;) {
+      if (Number.isFinite(policy.untilMs)) {
+        bound ??= boundAt(clock, policy.untilMs);
+        const first = await Promise.race([
+          stream.read().then(() => "read" as const, () => "read" as const),
+          bound.promise,
+        ]);
+        if (first === "bound") return { kind: "commit", held, why: "bound" };
+      }
+      const pieces = await stream.take();
+      idle.touch();
+      for (const piece of pieces) {
+        held.push(piece);
+        heldBytes += piece.length;
+      }
+      const terminal = stream.terminal;
+      if (terminal !== null) {
+        if (terminal.kind === "failed") return { kind: "failed", evidence: terminal.evidence, held };
+        return { kind: "commit", held, why: "success" };
+      }
+      if (policy.until === "output" && stream.sawOutput) return { kind: "commit", held, why: "output" };
+      if (heldBytes > policy.maxBytes || stream.eventCount >= policy.maxEvents) {
+        return { kind: "commit", held, why: "overflow" };
+      }
+    }
+  } finally {
+    bound?.scheduled.cancel();
+    idle.stop();
+  }
+}
+
+function boundAt(clock: Clock, atMs: number): { promise: Promise<"bound">; scheduled: Scheduled } {
+  const { promise, resolve } = Promise.withResolvers<"bound">();
+  return { promise, scheduled: clock.schedule(atMs, () => resolve("bound")) };
+}
+
+export type RelayEnd =
+  | { readonly kind: "success" }
+  | { readonly kind: "failed"; readonly evidence: Evidence }
+  /** The client left. */
+  | { readonly kind: "cancelled" };
+
+export interface RelayOptions {
+  readonly clock: Clock;
+  readonly idleMs: number;
+  /** 0 = off. Comment frames while the upstream is silent. */
+  readonly keepaliveMs: number;
+  /** The frame that tells the client of a failure no frame of the upstream told of; null when its protocol has none. */
+  readonly failureFrame: (evidence: Evidence) => Uint8Array<ArrayBuffer>;
+  /** Called exactly once. */
+  readonly onEnd: (end: RelayEnd) => void;
+  /** Called once when the client has taken what was held back. */
+  readonly onHeldDelivered?: () => void;
+}
+
+const KEEPALIVE = new TextEncoder().encode(": keep-alive\n\n");
+
+/** The committed stream as a response body: held bytes first, then whole frames as they come, then one true end. */
+export function relayStream(
+  stream: AnswerStream,
+  held: Uint8Array<ArrayBuffer>[],
+  options: RelayOptions,
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  let over = false;
+  let delivered = false;
+  const end = (result: RelayEnd): void => {
+    if (over) return;
+    over = true;
+    watch.stop();
+    options.onEnd(result);
+  };
+  let controller: ReadableByteStreamController;
+  const watch = new IdleWatch(
+    options.clock,
+    options.idleMs,
+    () => stream.expire({ kind: "transport", cause: "idle_timeout", pooled: false }),
+    options.keepaliveMs,
+    () => {
+      if (!over && (controller.desiredSize ?? 0) >= 0) controller.enqueue(KEEPALIVE.slice());
+    },
+  );
+  const finish = (): void => {
+    const terminal = stream.terminal!;
+    if (terminal.kind === "failed") {
+      const frame = stream.failureFrame ??
+        (terminal.evidence.kind === "client_cancelled" ? null : options.failureFrame(terminal.evidence));
+      if (frame !== null && frame.length > 0) controller.enqueue(frame);
+      stream.cancel();
+      end(terminal);
+    } else {
+      drain(stream, options.clock);
+      end({ kind: "success" });
+    }
+    controller.close();
+  };
+  return new ReadableStream({
+    type: "bytes",
+    start(created) {
+      controller = created;
+      if (held.length > 0) {
+        const bytes = joinBytes(held);
+        held.length = 0;
+        if (bytes.length > 0) controller.enqueue(bytes);
+      }
+    },
+    async pull() {
+      if (!delivered) {
+        delivered = true;
+        options.onHeldDelivered?.();
+      }
+      while (stream.terminal === null) {
+        const pieces = await stream.take();
+        if (over) return;
+        watch.touch();
+        for (const piece of pieces) controller.enqueue(piece);
+        if (pieces.length > 0 && stream.terminal === null) return;
+      }
+      if (!over) finish();
+    },
+    cancel() {
+      stream.cancel();
+      end({ kind: "cancelled" });
+    },
+  });
+}
+
+const DRAIN_MS = 1_000;
+
+/** After the terminal the rest is read and dropped for a moment, so that the connection can be used again. */
+function drain(stream: AnswerStream, clock: Clock): void {
+  const scheduled = clock.schedule(clock.now() + DRAIN_MS, () => stream.cancel());
+  stream.drain().finally(() => scheduled.cancel());
+}
+
+/** Notices silence, by one coarse schedule a stream instead of a timer a chunk. */
+class IdleWatch {
+  readonly #clock: Clock;
+  readonly #idleMs: number;
+  readonly #onIdle: () => void;
+  readonly #keepaliveMs: number;
+  readonly #onKeepalive: () => void;
+  #lastMs: number;
+  #lastKeepaliveMs: number;
+  #scheduled: Scheduled | null = null;
+  #stopped = false;
+
+  constructor(
+    clock: Clock,
+    idleMs: number,
+    onIdle: () => void,
+    keepaliveMs = 0,
+    onKeepalive: () => void = () => {},
+  ) {
+    this.#clock = clock;
+    this.#idleMs = idleMs;
+    this.#onIdle = onIdle;
+    this.#keepaliveMs = keepaliveMs;
+    this.#onKeepalive = onKeepalive;
+    this.#lastMs = this.#lastKeepaliveMs = clock.now();
+    this.#arm();
+  }
+
+  touch(): void {
+    this.#lastMs = this.#lastKeepaliveMs = this.#clock.now();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#scheduled?.cancel();
+  }
+
+  #arm(): void {
+    const idleAtMs = this.#idleMs > 0 ? this.#lastMs + this.#idleMs : Infinity;
+    const keepaliveAtMs = this.#keepaliveMs > 0 ? this.#lastKeepaliveMs + this.#keepaliveMs : Infinity;
+    const dueMs = Math.min(idleAtMs, keepaliveAtMs);
+    if (dueMs === Infinity) return;
+    this.#scheduled = this.#clock.schedule(dueMs, () => this.#check());
+  }
+
+  #check(): void {
+    if (this.#stopped) return;
+    const nowMs = this.#clock.now();
+    if (this.#idleMs > 0 && nowMs - this.#lastMs >= this.#idleMs) return this.#onIdle();
+    if (this.#keepaliveMs > 0 && nowMs - this.#lastKeepaliveMs >= this.#keepaliveMs) {
+      this.#lastKeepaliveMs = nowMs;
+      this.#onKeepalive();
+    }
+    this.#arm();
+  }
+}

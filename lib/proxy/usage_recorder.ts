@@ -1,0 +1,72 @@
+/**
+ * Counts tokens per tenant, model and effort, and writes them in batches: a request itself writes nothing.
+ */
+import type { AccountStore, Clock, Scheduled, UsageCount, UsageKey } from "../ports.ts";
+import type { TokenUsage } from "../protocol/stream_dialect.ts";
+
+export const USAGE_BUCKET_MS = 600_000;
+const FLUSH_MS = 2_000;
+
+export class UsageRecorder {
+  readonly #store: AccountStore;
+  readonly #clock: Clock;
+  readonly #enabled: () => boolean;
+  readonly #onStoreError: (error: unknown) => void;
+  readonly #waiting = new Map<string, { key: UsageKey; atMs: number; count: UsageCount }>();
+  #flush: Scheduled | null = null;
+
+  constructor(
+    store: AccountStore,
+    clock: Clock,
+    enabled: () => boolean,
+    onStoreError: (error: unknown) => void,
+  ) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#enabled = enabled;
+    this.#onStoreError = onStoreError;
+  }
+
+  add(key: UsageKey, usage: TokenUsage | null, failed: boolean, nowMs: number): void {
+    if (!this.#enabled()) return;
+    const bucketMs = nowMs - nowMs % USAGE_BUCKET_MS;
+    const id = `${bucketMs}\0${key.tenant}\0${key.keyHint}\0${key.provider}\0${key.model}\0${key.effort}`;
+    const before = this.#waiting.get(id)?.count ?? NOTHING;
+    this.#waiting.set(id, {
+      key,
+      atMs: bucketMs,
+      count: {
+        requests: before.requests + 1,
+        failures: before.failures + (failed ? 1 : 0),
+        inputTokens: before.inputTokens + (usage?.inputTokens ?? 0),
+        cachedTokens: before.cachedTokens + (usage?.cachedTokens ?? 0),
+        outputTokens: before.outputTokens + (usage?.outputTokens ?? 0),
+        reasoningTokens: before.reasoningTokens + (usage?.reasoningTokens ?? 0),
+      },
+    });
+    this.#flush ??= this.#clock.schedule(nowMs + FLUSH_MS, () => this.flush());
+  }
+
+  /** Writes what is waiting; also at shutdown and before usage is read. */
+  flush(): void {
+    this.#flush?.cancel();
+    this.#flush = null;
+    if (this.#waiting.size === 0) return;
+    const rows = [...this.#waiting.values()];
+    this.#waiting.clear();
+    try {
+      this.#store.addUsage(rows);
+    } catch (error) {
+      this.#onStoreError(error);
+    }
+  }
+}
+
+const NOTHING: UsageCount = {
+  requests: 0,
+  failures: 0,
+  inputTokens: 0,
+  cachedTokens: 0,
+  outputTokens: 0,
+  reasoningTokens: 0,
+};

@@ -1,0 +1,169 @@
+/**
+ * Answers that are one JSON document: read whole before commit up to 8 MiB, so that a cut one can still be retried
+ * (ruling 10); larger ones stream.
+ */
+import type { ClientProtocol } from "../core/domain.ts";
+import type { UpstreamResponse } from "../ports.ts";
+import { hasErrorObject, readErrorValue } from "../protocol/error_body.ts";
+import { findMember, scanTopLevel } from "../protocol/json_scan.ts";
+import type { TokenUsage } from "../protocol/stream_dialect.ts";
+import { filterResponseHeaders } from "../protocol/headers.ts";
+import { readChatUsage, readMessagesUsage, readResponsesUsage } from "../protocol/token_usage.ts";
+import { type AttemptInput, type AttemptResult, type Fail, SUCCESS } from "./attempt_runner.ts";
+import type { ProviderEntry, ProxyDeps } from "./deps.ts";
+import { concat } from "./request_body.ts";
+
+export const WHOLE_ANSWER_LIMIT_BYTES = 8_388_608;
+
+export async function readWholeAnswer(
+  deps: ProxyDeps,
+  input: AttemptInput,
+  _entry: ProviderEntry,
+  upstreamProtocol: ClientProtocol,
+  response: UpstreamResponse,
+  fail: Fail,
+): Promise<AttemptResult> {
+  const { context, launch, plan } = input;
+  const headers = filterResponseHeaders(response.headers, false);
+  headers.set("x-request-id", context.id);
+  if (context.method === "HEAD" || response.status === 204) {
+    input.hooks.commit(launch);
+    input.hooks.finished(launch, SUCCESS, response.status, null);
+    return { kind: "committed", response: new Response(null, { status: response.status, headers }) };
+  }
+  if (response.body === null) return fail({ kind: "malformed", detail: "no_body" });
+  const reader = response.body.getReader();
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
+  let total = 0;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      chunks.push(value);
+      total += value.length;
+      if (total > WHOLE_ANSWER_LIMIT_BYTES) return streamOn(deps, input, response, headers, chunks, reader);
+    }
+  } catch (error) {
+    return fail(deps.upstream.bodyFailure(error));
+  }
+  const bytes = concat(chunks, total);
+  const problem = checkDocument(bytes, upstreamProtocol);
+  if (problem.kind === "malformed") return fail({ kind: "malformed", detail: problem.detail });
+  if (problem.kind === "error") {
+    const error = readErrorValue(problem.json);
+    return fail({ kind: "in_stream", error, headers: response.headers }, {
+      kind: "held",
+      headers: new Headers(),
+      held: [],
+      failureFrame: null,
+      facts: error,
+    });
+  }
+  deps.pool.progress(plan, launch, "semantic", deps.clock.now());
+  headers.set("content-type", response.headers.get("content-type") ?? "application/json");
+  input.hooks.commit(launch);
+  input.hooks.finished(launch, SUCCESS, response.status, problem.usage);
+  return { kind: "committed", response: new Response(bytes, { status: response.status, headers }) };
+}
+
+type Document =
+  | { readonly kind: "good"; readonly usage: TokenUsage | null }
+  | { readonly kind: "error"; readonly json: unknown }
+  | { readonly kind: "malformed"; readonly detail: string };
+
+/**
+ * Trouble dressed as a 200 (B045): a page, nothing, half a document, an error object, no choices.
+ *
+ * The document is scanned, not parsed: images make it large, and only a few members matter.
+ */
+function checkDocument(bytes: Uint8Array<ArrayBuffer>, protocol: ClientProtocol): Document {
+  if (bytes.length === 0) return { kind: "malformed", detail: "empty_body" };
+  const scan = scanTopLevel(bytes);
+  if (!scan.ok) return { kind: "malformed", detail: "not_json" };
+  const { members } = scan;
+  if (members.some(({ key }) => ERROR_KEYS.has(key))) {
+    const json: unknown = parseSafely(bytes, 0, bytes.length);
+    if (hasErrorObject(json)) return { kind: "error", json };
+  }
+  const usage = findMember(members, "usage");
+  const choices = findMember(members, "choices");
+  if (
+    protocol === "chat" && usage === null && choices?.kind === "array" &&
+    isEmptyList(bytes, choices.valueStart, choices.valueEnd)
+  ) {
+    return { kind: "malformed", detail: "no_choices" };
+  }
+  if (usage === null || usage.kind !== "object") return { kind: "good", usage: null };
+  return { kind: "good", usage: READERS[protocol](parseSafely(bytes, usage.valueStart, usage.valueEnd)) };
+}
+
+/** Members that may make a 200 an error after all (`hasErrorObject`). */
+const ERROR_KEYS: ReadonlySet<string> = new Set(["error", "errors", "success", "response", "body", "type"]);
+const DECODER = new TextDecoder();
+
+const READERS: Readonly<Record<ClientProtocol, (usage: unknown) => TokenUsage | null>> = {
+  responses: readResponsesUsage,
+  raw: readResponsesUsage,
+  chat: readChatUsage,
+  messages: readMessagesUsage,
+};
+
+function parseSafely(bytes: Uint8Array, start: number, end: number): unknown {
+  try {
+    return JSON.parse(DECODER.decode(bytes.subarray(start, end)));
+  } catch {
+    return null;
+  }
+}
+
+function isEmptyList(bytes: Uint8Array, start: number, end: number): boolean {
+  return DECODER.decode(bytes.subarray(start + 1, end - 1)).trim() === "";
+}
+
+/** Too large to be kept: committed now, prefix and rest unchanged. */
+function streamOn(
+  deps: ProxyDeps,
+  input: AttemptInput,
+  response: UpstreamResponse,
+  headers: Headers,
+  chunks: Uint8Array<ArrayBuffer>[],
+  reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>,
+): AttemptResult {
+  const { launch, hooks } = input;
+  hooks.commit(launch);
+  let over = false;
+  const end = (evidence: "success" | "cancelled" | { error: unknown }): void => {
+    if (over) return;
+    over = true;
+    if (evidence === "success") hooks.finished(launch, SUCCESS, response.status, null);
+    else if (evidence === "cancelled") {
+      hooks.finished(
+        launch,
+        { ...SUCCESS, kind: "cancelled", row: 45, origin: "client" },
+        response.status,
+        null,
+      );
+    } else hooks.bodyBroke(launch, deps.upstream.bodyFailure(evidence.error), response.status);
+  };
+  const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    async pull(controller) {
+      const first = chunks.shift();
+      if (first !== undefined) return controller.enqueue(first);
+      try {
+        const { done, value } = await reader.read();
+        if (!done) return controller.enqueue(value);
+        end("success");
+        controller.close();
+      } catch (error) {
+        end({ error });
+        controller.error(error);
+      }
+    },
+    cancel() {
+      reader.cancel().catch(() => {});
+      end("cancelled");
+    },
+  }, { highWaterMark: 0 });
+  headers.set("content-type", response.headers.get("content-type") ?? "application/json");
+  return { kind: "committed", response: new Response(body, { status: response.status, headers }) };
+}
