@@ -1,0 +1,36 @@
+/**
+ * The real outside world of a configuration: clock, chance, log, network, disk.
+ */
+import type { Outside } from "../app.ts";
+import type { Config } from "../config_types.ts";
+import { createIds, createRandom } from "../runtime/chance.ts";
+import { createClock } from "../runtime/clock.ts";
+import { createDigest } from "../runtime/digest.ts";
+import { createInflate } from "../runtime/inflate.ts";
+import { createLog, type LogSink } from "../runtime/log.ts";
+import { createCredentialFiles } from "../store/credential_files.ts";
+import { openDatabase } from "../store/database.ts";
+import { readProxyEnvironment } from "../upstream/egress_proxy.ts";
+import { createUpstream } from "../upstream/http_client.ts";
+import { createOauthClient } from "../upstream/oauth_client.ts";
+import { createDialer } from "../upstream/websocket_dialer.ts";
+
+/** @throws StoreFailure when the database cannot be opened; SyntaxError for a proxy URL that cannot be read. */
+export function openOutside(config: Config, sink?: LogSink): Outside {
+  const clock = createClock();
+  const environment = readProxyEnvironment((name) => Deno.env.get(name));
+  const upstream = createUpstream({ clock, proxyUrl: config.proxyUrl, environment });
+  return {
+    clock,
+    random: createRandom(),
+    ids: createIds(),
+    digest: createDigest(),
+    inflate: createInflate(),
+    log: createLog(config.logging, clock, sink),
+    upstream,
+    dialer: createDialer({ clock, proxyUrl: config.proxyUrl, environment }),
+    issuer: createOauthClient(upstream, clock),
+    files: createCredentialFiles(),
+    database: openDatabase(config.databasePath),
+  };
+}
