@@ -25,6 +25,8 @@ export type Meaning =
   | { readonly kind: "credits_unless_timed" }
   | { readonly kind: "model" }
   | { readonly kind: "limit"; readonly shape: "rate" | "quota" }
+  /** Refused for the moment, and nobody's quota: the account rests a few seconds, the provider gets no strike. */
+  | { readonly kind: "throttle" }
   | { readonly kind: "overloaded" }
   | { readonly kind: "edge_block" }
   | { readonly kind: "provider_reported" }
@@ -34,6 +36,8 @@ export interface Phrase {
   readonly pattern: RegExp;
   readonly code: string;
   readonly meaning: Meaning;
+  /** Statuses at which the text counts (null: none is stated); absent: those that do not contradict its meaning. */
+  readonly at?: readonly (number | null)[];
 }
 
 export interface Dictionary {
@@ -71,8 +75,9 @@ export function findMeaning(error: ErrorFacts, status: number | null, dictionary
   if (typed !== null) return typed;
   if (error.message === null || error.form === "html") return null;
   const text = error.message.slice(0, SEARCHED_CHARS);
-  for (const { pattern, code, meaning } of dictionary.phrases) {
-    if (phraseAppliesAt(meaning, status) && pattern.test(text)) return { code, meaning };
+  for (const { pattern, code, meaning, at } of dictionary.phrases) {
+    const applies = at === undefined ? phraseAppliesAt(meaning, status) : at.includes(status);
+    if (applies && pattern.test(text)) return { code, meaning };
   }
   return null;
 }
@@ -122,6 +127,7 @@ export function signalOf({ code, meaning }: Found, details: SignalDetails): Sign
         : { kind: "request_fault", row: 2, code, state: "none" };
     case "limit":
       return { kind: "limited", shape: meaning.shape, limiter, code, stated };
+    case "throttle":
     case "overloaded":
     case "transient":
       return { kind: meaning.kind, code, stated };
@@ -167,6 +173,7 @@ function phraseAppliesAt(meaning: Meaning, status: number | null): boolean {
     case "edge_block":
       return ACCOUNT_STATUSES.has(status);
     case "limit":
+    case "throttle":
       return status === 429 || status === null;
     case "overloaded":
     case "provider_reported":

@@ -1,9 +1,7 @@
 /** Codex's quota figures in response headers (wire-facts 3.1); the same names come inside WebSocket frames. */
 import type { HeaderLookup } from "../core/evidence.ts";
-import type { QuotaReading, QuotaWindow } from "../core/records.ts";
-
-/** A reading before its reader adds when and where it was seen. */
-export type QuotaFigures = Omit<QuotaReading, "observedAtMs" | "source">;
+import type { QuotaWindow } from "../core/records.ts";
+import type { QuotaFigures } from "./provider.ts";
 
 /** Limit ids that cover the whole account; every other id is a family of models. */
 const ACCOUNT_LIMITS = ["codex", "premium"] as const;

@@ -1,6 +1,6 @@
 /** How a request to Codex is made: its URL, its headers, and a body the backend takes (wire-facts 5.1, 5.4, 5.5). */
 import type { Credential } from "../ports.ts";
-import { filterRequestHeaders, setHeader } from "../protocol/headers.ts";
+import { setHeader } from "../protocol/headers.ts";
 import {
   editTopLevel,
   findMember,
@@ -8,6 +8,7 @@ import {
   type JsonMember,
   scanTopLevel,
 } from "../protocol/json_scan.ts";
+import { fitContent, keepHeaders, type KeptHeaders, setDefault } from "./outgoing_headers.ts";
 import type { OutgoingRequest, ProviderSettings } from "./provider.ts";
 
 // ---------------------------------------------------------------- url
@@ -34,34 +35,30 @@ export function usageUrl(settings: Pick<ProviderSettings, "chatgptBaseUrl">): st
 
 // ---------------------------------------------------------------- headers
 
-/**
- * What a client may say to Codex. A list of what passes, not of what does not: foreign headers trip the edge's
- * firewall, and a key under a name nobody thought of must not leave the machine.
- */
-const KEPT: ReadonlySet<string> = new Set([
-  "accept",
-  "content-type",
-  "user-agent",
-  "originator",
-  "version",
-  "session_id",
-  "session-id",
-  "thread_id",
-  "thread-id",
-  "conversation_id",
-  "conversation-id",
-  "x-client-request-id",
-  "traceparent",
-  "tracestate",
-  // Hosted MCP (`/ps/mcp`) is spoken in streamable HTTP.
-  "mcp-session-id",
-  "mcp-protocol-version",
-  "last-event-id",
-  "if-none-match",
-]);
-const KEPT_PREFIXES = ["x-codex-", "x-openai-", "x-oai-", "x-responsesapi-", "openai-"];
-/** They name the organisation of the client's own key, or are such a key (`x-openai-api-key`). */
-const FOREIGN = /^openai-(?:organization|project)$|api-?key|token|secret|password/;
+const KEPT: KeptHeaders = {
+  names: new Set([
+    "accept",
+    "content-type",
+    "user-agent",
+    "originator",
+    "version",
+    "session_id",
+    "session-id",
+    "thread_id",
+    "thread-id",
+    "conversation_id",
+    "conversation-id",
+    "x-client-request-id",
+    "traceparent",
+    "tracestate",
+    // Hosted MCP (`/ps/mcp`) is spoken in streamable HTTP.
+    "mcp-session-id",
+    "mcp-protocol-version",
+    "last-event-id",
+    "if-none-match",
+  ]),
+  prefixes: ["x-codex-", "x-openai-", "x-oai-", "x-responsesapi-", "openai-"],
+};
 
 const DEFAULT_ORIGINATOR = "codex_cli_rs";
 /** `originator/version (OS ver; arch) terminal`, as the client of that version sends it. */
@@ -75,24 +72,28 @@ export function codexHeaders(
   settings: ProviderSettings,
   credential: Credential,
 ): Headers {
-  const headers = new Headers();
-  for (const [name, value] of filterRequestHeaders(request.clientHeaders)) {
-    if (FOREIGN.test(name) || (name === "x-codex-turn-state" && !request.keepTurnState)) continue;
-    if (KEPT.has(name) || KEPT_PREFIXES.some((prefix) => name.startsWith(prefix))) {
-      headers.append(name, value);
-    }
-  }
-  setDefault(headers, "originator", DEFAULT_ORIGINATOR);
-  setDefault(headers, "user-agent", settings.userAgent || DEFAULT_USER_AGENT);
-  if (settings.betaFeatures !== "") setDefault(headers, "x-codex-beta-features", settings.betaFeatures);
+  const headers = keepHeaders(request.clientHeaders, KEPT);
+  if (!request.keepTurnState) headers.delete("x-codex-turn-state");
+  introduce(headers, settings);
   if (request.websocket) fitHandshake(headers, request);
   else fitContent(headers, request);
   setCredential(headers, credential);
   return headers;
 }
 
-function setDefault(headers: Headers, name: string, value: string): void {
-  if ((headers.get(name) ?? "") === "") setHeader(headers, name, value);
+/** Headers of our own reads: usage page, list of models. */
+export function codexPageHeaders(settings: ProviderSettings, credential: Credential): Headers {
+  const headers = new Headers({ accept: "application/json" });
+  introduce(headers, settings);
+  setCredential(headers, credential);
+  return headers;
+}
+
+/** Who is calling, where the client does not say. */
+function introduce(headers: Headers, settings: ProviderSettings): void {
+  setDefault(headers, "originator", DEFAULT_ORIGINATOR);
+  setDefault(headers, "user-agent", settings.userAgent || DEFAULT_USER_AGENT);
+  if (settings.betaFeatures !== "") setDefault(headers, "x-codex-beta-features", settings.betaFeatures);
 }
 
 function fitHandshake(headers: Headers, request: OutgoingRequest): void {
@@ -104,13 +105,6 @@ function fitHandshake(headers: Headers, request: OutgoingRequest): void {
   // A newer client names its own revision.
   if (!betas.some((beta) => beta.startsWith("responses_websockets="))) betas.push(WEBSOCKET_BETA);
   setHeader(headers, "openai-beta", betas.join(", "));
-}
-
-function fitContent(headers: Headers, request: OutgoingRequest): void {
-  if (request.streaming && request.method === "POST") headers.set("accept", "text/event-stream");
-  else setDefault(headers, "accept", "application/json");
-  if (request.route.protocol !== "raw") setDefault(headers, "content-type", "application/json");
-  if (request.bodyCoding) setHeader(headers, "content-encoding", request.bodyCoding);
 }
 
 function setCredential(headers: Headers, credential: Credential): void {

@@ -1,8 +1,8 @@
 /** Reads ChatGPT's usage page, `GET /backend-api/wham/usage` (wire-facts 3.3). */
 import type { QuotaWindow } from "../core/records.ts";
-import { nameWindow, type QuotaFigures, readCredits, readLimitId, readPlan } from "./codex_quota.ts";
-
-type JsonObject = { readonly [key: string]: unknown };
+import { nameWindow, readCredits, readLimitId, readPlan } from "./codex_quota.ts";
+import { type JsonObject, readBoolean, readNumber, readObject } from "./page_values.ts";
+import type { QuotaFigures } from "./provider.ts";
 
 const SLOTS = ["primary_window", "secondary_window", "tertiary_window"] as const;
 /** As with headers: no plan has so many families. */
@@ -75,17 +75,4 @@ function readWindows(limit: JsonObject | null, modelFamily: string | null, nowMs
       modelFamily,
     }];
   });
-}
-
-function readObject(value: unknown): JsonObject | null {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? value as JsonObject : null;
-}
-
-/** Negative and endless numbers are no figures. */
-function readNumber(value: unknown): number | null {
-  return typeof value === "number" && Number.isFinite(value) && value >= 0 && value < 1e15 ? value : null;
-}
-
-function readBoolean(value: unknown): boolean | null {
-  return typeof value === "boolean" ? value : null;
 }

@@ -7,7 +7,7 @@ import type { ClientProtocol, ModelId, ProviderKind } from "../core/domain.ts";
 import type { Evidence, HeaderLookup } from "../core/evidence.ts";
 import type { QuotaReading } from "../core/records.ts";
 import type { Signal } from "../core/classify.ts";
-import type { Credential } from "../ports.ts";
+import type { Credential, RefreshCall } from "../ports.ts";
 import type { Route, RouteBase } from "../protocol/route.ts";
 
 export interface ProviderSettings {
@@ -47,15 +47,38 @@ export interface SignalContext {
   readonly base?: RouteBase;
 }
 
+/** A reading before its reader adds when and where it was seen. */
+export type QuotaFigures = Omit<QuotaReading, "observedAtMs" | "source">;
+
+/**
+ * Where a provider shows what is left of an account's quota, and how to read it.
+ *
+ * A page that is refused says nothing about the account: these pages have limits of their own, and our own calls
+ * are never evidence (ruling 12; wire-facts 6.6). Its Retry-After holds for the page alone.
+ */
+export interface UsageReader {
+  /** Address of the page; `null` where an account of this make has none. Asked with `pageHeaders`. */
+  url(settings: ProviderSettings, credential: Credential): string | null;
+  /** Figures of a parsed page; `null` when it is none: then nothing was learned, good or bad. */
+  parse(json: unknown, nowMs: number): QuotaFigures | null;
+}
+
 export interface ProviderDescriptor {
   readonly kind: ProviderKind;
+  /** Which token endpoint renews this kind's logins; `null` where accounts are keys only. */
+  readonly logins: RefreshCall["kind"] | null;
+  /** False for routes this kind has no counterpart of, e.g. counting tokens at an OpenAI-compatible host. */
+  serves(route: Route): boolean;
   /** The protocol this provider is spoken to in, for a client's protocol; equal = bytes untouched. */
   upstreamProtocol(client: ClientProtocol, settings: ProviderSettings): ClientProtocol;
   /** True when the answer is a stream whatever the client asked for (Codex over HTTP, ruling 11). */
   alwaysStreams(route: Route): boolean;
-  url(request: OutgoingRequest, settings: ProviderSettings): string;
+  /** @param credential  logins and keys may be served at different addresses. */
+  url(request: OutgoingRequest, settings: ProviderSettings, credential: Credential): string;
   /** All headers of the upstream request, credentials included, hop-by-hop and foreign ones removed. */
   headers(request: OutgoingRequest, settings: ProviderSettings, credential: Credential): Headers;
+  /** Headers of our own reads: usage page, list of models. Nothing of any client is in them. */
+  pageHeaders(settings: ProviderSettings, credential: Credential): Headers;
   /**
    * Fits a JSON body to what this upstream takes (wire-facts 5.4 …): drops refused fields, sets required ones.
    * Returns the same bytes when nothing has to change.
@@ -64,8 +87,20 @@ export interface ProviderDescriptor {
   /** What the evidence says in the common vocabulary; `null`: judge by status alone. */
   readSignal(evidence: Evidence, context: SignalContext): Signal | null;
   /** Quota figures in the headers of an answer, or null. `nowMs` anchors relative reset times. */
-  readQuotaHeaders(
-    headers: HeaderLookup,
-    nowMs: number,
-  ): Omit<QuotaReading, "observedAtMs" | "source"> | null;
+  readQuotaHeaders(headers: HeaderLookup, nowMs: number): QuotaFigures | null;
+  readonly usage: UsageReader | null;
+  /**
+   * What an answer's headers say to a client beyond `filterResponseHeaders`: names of the owner's organisation go,
+   * and so do limits of one account that a client would take for the limits of all.
+   *
+   * @param headers  already filtered; not changed.
+   */
+  answerHeaders(headers: Headers): Headers;
+  /**
+   * What other accounts share this account's limits: the organisation's id, as an answer to a key names it. When a
+   * limit or missing credit is booked on one account of a provider, it holds for those with the same key.
+   *
+   * @returns `null` where limits are the account's own or nothing names the organisation. An id: not to be logged.
+   */
+  sharedLimitKey(headers: HeaderLookup, credential: Credential): string | null;
 }

@@ -106,7 +106,7 @@ export async function runAttempt(deps: ProxyDeps, input: AttemptInput): Promise<
   const { timeouts } = deps.config();
   const result = await deps.upstream.send({
     method: context.method,
-    url: entry.descriptor.url(outgoing, entry.settings),
+    url: entry.descriptor.url(outgoing, entry.settings, usable.credential),
     headers: entry.descriptor.headers(outgoing, entry.settings, usable.credential),
     body: prepared.body,
     bodyLength: prepared.length,

@@ -77,26 +77,29 @@ const urls: Record<RouteName, string> = {
 for (const route of ROUTES) {
   Deno.test(`url() of codex leads ${route.name} to its place`, () => {
     const upstreamPath = route.upstreamPath.replace("{id}", "file-1");
-    assertEquals(CODEX.url(outgoing(route.name, { upstreamPath }), SETTINGS), urls[route.name]);
+    assertEquals(CODEX.url(outgoing(route.name, { upstreamPath }), SETTINGS, LOGIN), urls[route.name]);
   });
 }
 
 Deno.test("url() of codex keeps the query, except of a protocol that was translated", () => {
   const search = "?client_version=0.171.0&x=%2F";
-  assertEquals(CODEX.url(outgoing("responses", { search }), SETTINGS), `${CODEX_BASE}/responses${search}`);
   assertEquals(
-    CODEX.url(outgoing("wham_usage", { search }), SETTINGS),
+    CODEX.url(outgoing("responses", { search }), SETTINGS, LOGIN),
+    `${CODEX_BASE}/responses${search}`,
+  );
+  assertEquals(
+    CODEX.url(outgoing("wham_usage", { search }), SETTINGS, LOGIN),
     `${CHATGPT_BASE}/wham/usage${search}`,
   );
   assertEquals(
-    CODEX.url(outgoing("messages", { search: "?beta=true" }), SETTINGS),
+    CODEX.url(outgoing("messages", { search: "?beta=true" }), SETTINGS, LOGIN),
     `${CODEX_BASE}/responses`,
   );
 });
 
 Deno.test("url() of codex dials a plain base with ws", () => {
   const settings = { ...SETTINGS, baseUrl: "http://127.0.0.1:9/codex" };
-  assertEquals(CODEX.url(outgoing("responses_ws"), settings), "ws://127.0.0.1:9/codex/responses");
+  assertEquals(CODEX.url(outgoing("responses_ws"), settings, LOGIN), "ws://127.0.0.1:9/codex/responses");
 });
 
 Deno.test("usageUrl() takes the newer path when the base has no /backend-api", () => {
@@ -104,7 +107,7 @@ Deno.test("usageUrl() takes the newer path when the base has no /backend-api", (
   assertEquals(usageUrl(SETTINGS), `${CHATGPT_BASE}/wham/usage`);
   const settings = { ...SETTINGS, chatgptBaseUrl: "http://127.0.0.1:9" };
   assertEquals(
-    CODEX.url(outgoing("wham_usage", { search: "?a" }), settings),
+    CODEX.url(outgoing("wham_usage", { search: "?a" }), settings, LOGIN),
     "http://127.0.0.1:9/api/codex/usage?a",
   );
 });
@@ -304,6 +307,39 @@ Deno.test("headers() of codex leaves the betas of HTTP and of realtime sockets a
   assertEquals(sent("responses", client).get("openai-beta"), "responses=experimental");
   assertEquals(sent("realtime_ws", { "openai-beta": "realtime=v1" }).get("openai-beta"), "realtime=v1");
   assertEquals(sent("realtime_ws", {}).get("openai-beta"), null);
+});
+
+Deno.test("pageHeaders() of codex says who asks and for which account", () => {
+  const headers = CODEX.pageHeaders({ ...SETTINGS, betaFeatures: "a" }, LOGIN);
+  assertEquals(Object.fromEntries(headers), {
+    accept: "application/json",
+    authorization: "Bearer SENT-access",
+    "chatgpt-account-id": "acc-1",
+    originator: "codex_cli_rs",
+    "user-agent": headers.get("user-agent"),
+    "x-codex-beta-features": "a",
+  });
+  assert(headers.get("user-agent")!.startsWith("codex_cli_rs/"));
+  assertEquals(
+    CODEX.pageHeaders({ ...SETTINGS, userAgent: "mine/1" }, LOGIN).get("user-agent"),
+    "mine/1",
+  );
+});
+
+Deno.test("usage of codex is a page of ChatGPT logins only", () => {
+  assertEquals(CODEX.usage?.url(SETTINGS, LOGIN), `${CHATGPT_BASE}/wham/usage`);
+  assertEquals(CODEX.usage?.url(SETTINGS, { kind: "api_key", apiKey: "SENT-own" }), null);
+  assertEquals(CODEX.usage?.parse({ plan_type: "plus" }, 0)?.plan, "plus");
+});
+
+Deno.test("codex changes no answer header, and its accounts share no limits", () => {
+  const headers = new Headers({ "x-codex-primary-used-percent": "5" });
+  assertStrictEquals(CODEX.answerHeaders(headers), headers);
+  assertEquals(CODEX.sharedLimitKey(headers, LOGIN), null);
+});
+
+Deno.test("codex serves every route but the counting of tokens", () => {
+  assertEquals(ROUTES.filter((route) => !CODEX.serves(route)).map(({ name }) => name), ["count_tokens"]);
 });
 
 // ---------------------------------------------------------------- body
