@@ -100,6 +100,13 @@ export function parseProxyUrl(text: string, source: string): EgressProxy {
   };
 }
 
+/** Value of `proxy-authorization`, or null for a proxy without credentials. Source: RFC 7617. */
+export function basicAuthorization(proxy: EgressProxy): string | null {
+  if (proxy.credentials === null) return null;
+  const { username, password } = proxy.credentials;
+  return `Basic ${btoa(String.fromCharCode(...new TextEncoder().encode(`${username}:${password}`)))}`;
+}
+
 /** `socks5h` (the proxy resolves names) is what both clients do for `socks5` too. */
 const PROXY_SCHEMES = new Map<string, ProxyScheme>([
   ["http:", "http"],

@@ -6,21 +6,28 @@
  * by itself.
  */
 import type { Evidence } from "../core/evidence.ts";
-import type {
-  Clock,
-  Scheduled,
-  Upstream,
-  UpstreamRequest,
-  UpstreamResponse,
-  UpstreamResult,
-} from "../ports.ts";
-import { canConnect, type Endpoint, PROBE_LIMIT_MS } from "./connect_probe.ts";
+import type { Clock, Upstream, UpstreamRequest, UpstreamResponse, UpstreamResult } from "../ports.ts";
+import type { Endpoint } from "./connect_probe.ts";
 import { decodeAnswer } from "./content_coding.ts";
-import { createEgress, type Egress, type EgressProxy, endpointOf, PROXY_VARIABLES } from "./egress_proxy.ts";
+import {
+  basicAuthorization,
+  createEgress,
+  type Egress,
+  type EgressProxy,
+  endpointOf,
+  PROXY_VARIABLES,
+} from "./egress_proxy.ts";
 import { ERROR_BODY_LIMIT_BYTES, readErrorBody } from "./error_body.ts";
 import type { ProxyEnvironment } from "./egress_proxy.ts";
+import { HeadWatch } from "./head_watch.ts";
 import { outgoingBody } from "./outgoing_body.ts";
-import { AttemptEnded, CLIENT_CANCELLED, readBodyFailure, readSendFailure } from "./transport_error.ts";
+import {
+  AttemptEnded,
+  CLIENT_CANCELLED,
+  readBodyFailure,
+  readSendFailure,
+  type SendContext,
+} from "./transport_error.ts";
 
 /** Below the 60 or 75 s after which common servers close an idle connection, so that we close first. */
 export const POOL_IDLE_MS = 55_000;
@@ -47,6 +54,10 @@ interface Way {
   readonly proxy: EgressProxy | null;
   /** What a connect probe knocks at. */
   readonly endpoint: Endpoint;
+  /** The request goes to the proxy as it stands, not through a tunnel: a 407 is the proxy's own word. */
+  readonly forwarded: boolean;
+  /** `proxy-authorization` that `fetch` leaves out: of forwarded requests to an https proxy. */
+  readonly proxyAuthorization: string | null;
   /** True once an answer came over a pooled connection, which may lie idle in the pool since. */
   answered: boolean;
 }
@@ -71,19 +82,19 @@ class HttpUpstream implements Upstream {
     // Stays on after the head, so that the caller's signal also ends the body.
     signal.addEventListener("abort", cancel, { once: true });
     const outgoing = outgoingBody(request.body, request.bodyLength);
-    let proxied = false;
+    let proxy: SendContext["proxy"] = "none";
     let maybePooled = false;
     let watch: HeadWatch | null = null;
     try {
       const way = this.#way(request.url);
       // Without a body there is nothing that keeps `fetch` from repeating a request whose pooled connection died.
       const alone = request.fresh || outgoing.body === null;
-      proxied = way.proxy !== null;
+      proxy = way.proxy === null ? "none" : way.forwarded ? "forward" : "tunnel";
       maybePooled = !alone && way.answered;
       watch = new HeadWatch(this.#clock, request, way, controller);
       const response = await fetch(request.url, {
         method: request.method,
-        headers: withoutAcceptEncoding(request.headers),
+        headers: outgoingHeaders(request.headers, way.proxyAuthorization),
         body: outgoing.body,
         redirect: "manual",
         client: alone ? way.fresh : way.pooled,
@@ -91,12 +102,12 @@ class HttpUpstream implements Upstream {
       });
       watch.stop();
       if (!alone) way.answered = true;
-      return present(response, proxied && request.url.startsWith("http:"));
+      return present(response, way.forwarded);
     } catch (error) {
       watch?.stop();
       signal.removeEventListener("abort", cancel);
       if (outgoing.sourceFailed()) return { ok: false, evidence: CLIENT_CANCELLED };
-      return { ok: false, evidence: readSendFailure(error, { proxied, maybePooled }) };
+      return { ok: false, evidence: readSendFailure(error, { proxy, maybePooled }) };
     }
   }
 
@@ -125,7 +136,15 @@ class HttpUpstream implements Upstream {
       throw new TypeError(`Cannot send: scheme must be http or https, got ${target.protocol}`);
     }
     const proxy = this.#egress.proxyFor(target);
-    const way = { ...this.#clientsFor(proxy), proxy, endpoint: proxy ?? endpointOf(target), answered: false };
+    const forwarded = proxy !== null && proxy.scheme !== "socks5" && target.protocol === "http:";
+    const way: Way = {
+      ...this.#clientsFor(proxy),
+      proxy,
+      endpoint: proxy ?? endpointOf(target),
+      forwarded,
+      proxyAuthorization: forwarded && proxy.scheme === "https" ? basicAuthorization(proxy) : null,
+      answered: false,
+    };
     this.#ways.set(target.origin, way);
     return way;
   }
@@ -148,68 +167,12 @@ class HttpUpstream implements Upstream {
   }
 }
 
-/**
- * Ends an attempt that gets no head in time: one scheduled call at a time, none left behind.
- *
- * First the connect limit, at which a probe tells connecting from waiting; then the first-byte limit.
- */
-class HeadWatch {
-  readonly #clock: Clock;
-  readonly #way: Way;
-  readonly #controller: AbortController;
-  readonly #firstByteAtMs: number;
-  #scheduled: Scheduled | null = null;
-  #stopped = false;
-
-  constructor(clock: Clock, request: UpstreamRequest, way: Way, controller: AbortController) {
-    this.#clock = clock;
-    this.#way = way;
-    this.#controller = controller;
-    const nowMs = clock.now();
-    this.#firstByteAtMs = request.firstByteTimeoutMs === 0 ? Infinity : nowMs + request.firstByteTimeoutMs;
-    const connectAtMs = nowMs + request.connectTimeoutMs;
-    if (connectAtMs < this.#firstByteAtMs) {
-      this.#scheduled = clock.schedule(connectAtMs, () => void this.#probe());
-    } else {
-      this.#awaitFirstByte();
-    }
-  }
-
-  stop(): void {
-    this.#stopped = true;
-    this.#scheduled?.cancel();
-  }
-
-  async #probe(): Promise<void> {
-    this.#awaitFirstByte();
-    const connected = await canConnect(
-      this.#way.endpoint,
-      PROBE_LIMIT_MS,
-      this.#clock,
-      this.#controller.signal,
-    );
-    if (!connected) this.#end(this.#way.proxy === null ? "connect_timeout" : "egress_proxy");
-  }
-
-  #awaitFirstByte(): void {
-    if (this.#firstByteAtMs === Infinity) return;
-    this.#scheduled = this.#clock.schedule(this.#firstByteAtMs, () => this.#end("first_byte_timeout"));
-  }
-
-  #end(cause: "connect_timeout" | "egress_proxy" | "first_byte_timeout"): void {
-    if (this.#stopped) return;
-    this.stop();
-    this.#controller.abort(new AttemptEnded({ kind: "transport", cause, pooled: false }));
-  }
-}
-
-/** @param plainProxied  the request went to a proxy as it stands, so that a 407 is the proxy's own word. */
-function present(response: Response, plainProxied: boolean): UpstreamResult {
+function present(response: Response, forwarded: boolean): UpstreamResult {
   const { status, headers, body } = response;
   if (status < 200 || status > 599) {
     return refuse(response, { kind: "malformed", detail: "unexpected_status" });
   }
-  if (plainProxied && status === 407) {
+  if (forwarded && status === 407) {
     return refuse(response, { kind: "transport", cause: "egress_proxy", pooled: false });
   }
   if (body === null) return { ok: true, response: { status, headers, body, contentLength: null } };
@@ -241,12 +204,13 @@ function readLength(headers: Headers): UpstreamResponse["contentLength"] {
   return text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null;
 }
 
-/** Leaves the choice to `fetch`, which asks for what it undoes natively. */
-function withoutAcceptEncoding(headers: Headers): Headers {
-  if (!headers.has("accept-encoding")) return headers;
-  const kept = new Headers(headers);
-  kept.delete("accept-encoding");
-  return kept;
+/** The caller's headers; the choice of codings is left to `fetch`, which asks for what it undoes natively. */
+function outgoingHeaders(headers: Headers, proxyAuthorization: string | null): Headers {
+  if (!headers.has("accept-encoding") && proxyAuthorization === null) return headers;
+  const own = new Headers(headers);
+  own.delete("accept-encoding");
+  if (proxyAuthorization !== null) own.set("proxy-authorization", proxyAuthorization);
+  return own;
 }
 
 function proxyOption(proxy: EgressProxy | null): Pick<Deno.CreateHttpClientOptions, "proxy"> {

@@ -7,7 +7,7 @@
  */
 import { isIP, type Socket } from "node:net";
 import type { Endpoint } from "./connect_probe.ts";
-import type { EgressProxy } from "./egress_proxy.ts";
+import { basicAuthorization, type EgressProxy } from "./egress_proxy.ts";
 import { SocketReader } from "./socket_reader.ts";
 
 /** @returns true when bytes written from now on reach the target. Ends early, with false, when the socket ends. */
@@ -32,10 +32,8 @@ async function tunnelByConnect(
     target.hostname.includes(":") ? `[${target.hostname}]` : target.hostname
   }:${target.port}`;
   const lines = [`CONNECT ${authority} HTTP/1.1`, `host: ${authority}`];
-  if (proxy.credentials !== null) {
-    const { username, password } = proxy.credentials;
-    lines.push(`proxy-authorization: Basic ${base64(`${username}:${password}`)}`);
-  }
+  const authorization = basicAuthorization(proxy);
+  if (authorization !== null) lines.push(`proxy-authorization: ${authorization}`);
   socket.write(`${lines.join("\r\n")}\r\n\r\n`);
   const head = await reader.read(headLength, MAX_HEAD_BYTES);
   if (head === null) return false;
@@ -111,8 +109,4 @@ function ipv6Bytes(address: string): readonly number[] {
 function counted(text: string): readonly number[] {
   const bytes = new TextEncoder().encode(text).subarray(0, 255);
   return [bytes.length, ...bytes];
-}
-
-function base64(text: string): string {
-  return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
 }

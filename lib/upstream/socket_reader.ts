@@ -9,12 +9,15 @@ export class SocketReader {
 
   constructor(socket: Socket) {
     this.#socket = socket;
-    socket.on("data", this.#onData);
+    // Not `data`: a socket that was once made to flow would have to be paused for good before it is handed on.
+    socket.on("readable", this.#onReadable);
     socket.on("close", this.#onEnd);
     socket.on("end", this.#onEnd);
   }
 
-  readonly #onData = (chunk: Uint8Array) => {
+  readonly #onReadable = () => {
+    const chunk: Uint8Array | null = this.#socket.read();
+    if (chunk === null) return;
     const joined = new Uint8Array(this.#seen.length + chunk.length);
     joined.set(this.#seen);
     joined.set(chunk, this.#seen.length);
@@ -49,10 +52,9 @@ export class SocketReader {
 
   /** Stops reading; bytes behind the last answer are the peer's and go back to the socket. */
   release(): void {
-    this.#socket.off("data", this.#onData);
+    this.#socket.off("readable", this.#onReadable);
     this.#socket.off("close", this.#onEnd);
     this.#socket.off("end", this.#onEnd);
-    this.#socket.pause();
     if (this.#seen.length > 0) this.#socket.unshift(this.#seen);
   }
 }

@@ -26,8 +26,8 @@ export class UndecodableBody extends Error {
 }
 
 export interface SendContext {
-  /** The request went through an egress proxy. */
-  readonly proxied: boolean;
+  /** `tunnel`: the proxy passes bytes to the upstream; `forward`: the connection is with the proxy alone. */
+  readonly proxy: "none" | "tunnel" | "forward";
   /** The connection may have been an idle one of the pool. */
   readonly maybePooled: boolean;
 }
@@ -42,9 +42,8 @@ export interface SendContext {
 export function readSendFailure(error: unknown, context: SendContext): Evidence {
   if (error instanceof AttemptEnded) return error.evidence;
   if (isAbort(error)) return CLIENT_CANCELLED;
-  const text = fullText(error);
-  if (/invalid peer certificate|certificate/i.test(text)) return transport("tls_certificate");
-  if (text.includes("(Connect)")) return transport(connectCause(text, context.proxied));
+  const text = detailOf(error);
+  if (text.startsWith("client error (Connect)")) return transport(connectCause(text, context.proxy));
   if (/parsed|head is too large|invalid header/i.test(text)) {
     return { kind: "malformed", detail: "bad_response_head" };
   }
@@ -59,7 +58,7 @@ export function readBodyFailure(error: unknown): Evidence {
   if (error instanceof UndecodableBody) return { kind: "malformed", detail: error.detail };
   if (isAbort(error)) return CLIENT_CANCELLED;
   // `fetch` undoes gzip and br by itself; its decoders speak of their stream, hyper of the connection.
-  const text = fullText(error);
+  const text = detailOf(error);
   if (!/connection|reset|broken pipe|os error/i.test(text) && DECODER_WORDS.test(text)) {
     return { kind: "malformed", detail: "undecodable_body" };
   }
@@ -69,9 +68,12 @@ export function readBodyFailure(error: unknown): Evidence {
 const DECODER_WORDS = /end of file|unexpected EOF|gzip|deflate|brotli|corrupt|invalid|decompress|checksum/i;
 
 /** Causes of a failure while the connection was being made. */
-function connectCause(text: string, proxied: boolean): TransportCause {
-  const tls = /handshake|corrupt message|alert|tls|ssl/i.test(text);
-  if (proxied) return tls ? "tls" : "egress_proxy";
+function connectCause(text: string, proxy: SendContext["proxy"]): TransportCause {
+  if (proxy === "forward") return "egress_proxy";
+  if (text.includes("invalid peer certificate")) return "tls_certificate";
+  // Through a tunnel these are the upstream's: a proxy fails in words of its own.
+  if (/handshake|corrupt message|fatal alert/i.test(text)) return "tls";
+  if (proxy === "tunnel") return "egress_proxy";
   if (text.includes("dns error")) return "dns";
   if (!text.includes("tcp connect error")) return "tls";
   // No route and an unreachable network are told at once, like a refusal; only a kernel timeout is one.
@@ -86,15 +88,17 @@ function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === "AbortError";
 }
 
-/** Message and causes in one line, for matching only. */
-function fullText(error: unknown): string {
+/** What went wrong, without the URL and the addresses before it, whose words could be taken for it. */
+function detailOf(error: unknown): string {
   const parts: string[] = [];
   let current = error;
   for (let depth = 0; depth < MAX_CAUSES && current instanceof Error; depth++) {
     parts.push(current.message);
     current = current.cause;
   }
-  return parts.join(" <- ");
+  const text = parts.join(" <- ");
+  const at = text.indexOf("client error (");
+  return at < 0 ? text : text.slice(at);
 }
 
 /** Chains are two long in practice; the bound is against a cycle. */
