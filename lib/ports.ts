@@ -93,6 +93,11 @@ export interface Upstream {
   bodyFailure(error: unknown): Evidence;
   /** The first 64 KiB of a refusal's body, for at most a few seconds; the rest is let go. Never throws. */
   readErrorBody(response: Pick<UpstreamResponse, "body">): Promise<Uint8Array<ArrayBuffer>>;
+  /**
+   * For whoever has read a body whole: unpacks gzip or zstd that came without a label, up to `limitBytes`; everything
+   * else is given back as it is.
+   */
+  undoMissingLabel(whole: Uint8Array<ArrayBuffer>, limitBytes: number): Uint8Array<ArrayBuffer>;
   close(): void;
 }
 

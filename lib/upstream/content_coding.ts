@@ -2,9 +2,9 @@
  * Undoes content codings of answers, also where label and bytes disagree (field case B079).
  *
  * `fetch` itself undoes a body labelled exactly `gzip` or `br`, natively and without a hop in JavaScript; that is
- * why nothing else is asked for. What an upstream sends regardless (zstd, deflate, stacked codings, packed bytes
- * without a label, plain bytes under a label) is undone here. Event streams without a label are left alone: the
- * look at the first bytes would cost every stream a hop.
+ * why nothing else is asked for. What an upstream sends regardless (zstd, deflate, stacked codings, plain bytes
+ * under a label) is undone here. Bodies without a label pass untouched, because a look at their first bytes would
+ * cost every answer a hop (50 us, half a request); whoever has read one whole asks `undoMissingLabel`.
  */
 import { pipeline, Readable, type Transform } from "node:stream";
 import {
@@ -13,6 +13,8 @@ import {
   createInflate,
   createInflateRaw,
   createZstdDecompress,
+  gunzipSync,
+  zstdDecompressSync,
 } from "node:zlib";
 import { UndecodableBody } from "./transport_error.ts";
 
@@ -46,9 +48,7 @@ export function decodeAnswer(
   limitBytes: number = UNPACKED_LIMIT_BYTES,
 ): DecodedBody {
   const codings = parseCodings(encoding);
-  if (codings.length === 0) {
-    return eventStream ? { body, changed: false } : { body: unpack(body, [], limitBytes), changed: false };
-  }
+  if (codings.length === 0) return { body, changed: false };
   const native = codings.length === 1 && (codings[0] === "gzip" || codings[0] === "br");
   if (native) return { body: eventStream ? body : bounded(body, limitBytes), changed: true };
   return { body: unpack(body, codings, eventStream ? Infinity : limitBytes), changed: true };
@@ -57,6 +57,23 @@ export function decodeAnswer(
 /** As `decodeAnswer`, for a body that did not come through `fetch`: nothing has been undone yet. */
 export function unpackAnswer(body: Body, encoding: string | null): Body {
   return unpack(body, parseCodings(encoding), UNPACKED_LIMIT_BYTES);
+}
+
+/**
+ * Unpacks a whole body whose label was forgotten (gzip and zstd can be told by their first bytes).
+ *
+ * @param limitBytes  longest plain body believed.
+ * @returns the bytes as they are when they are not packed, or cannot be unpacked within the limit.
+ */
+export function undoMissingLabel(whole: Bytes, limitBytes: number): Bytes {
+  const options = { maxOutputLength: limitBytes };
+  try {
+    if (looksGzip(whole)) return new Uint8Array(gunzipSync(whole, options));
+    if (looksZstd(whole)) return new Uint8Array(zstdDecompressSync(whole, options));
+  } catch {
+    // Looks packed and is not, or is a bomb: the reader of the bytes will not understand them, which is the truth.
+  }
+  return whole;
 }
 
 /** Codings in the order they were applied, `identity` left out. */
@@ -74,23 +91,18 @@ function unpack(body: Body, codings: readonly string[], limitBytes: number): Bod
 
 async function* layers(body: Body, codings: readonly string[], limitBytes: number): AsyncGenerator<Bytes> {
   if (codings.length > MAX_CODINGS) throw new UndecodableBody("undecodable_body");
-  const named = codings.length === 0 ? [null] : codings.toReversed();
   let layer: AsyncIterable<Bytes> = readAll(body);
-  let packed = codings.length > 0;
-  for (const coding of named) {
+  for (const coding of codings.toReversed()) {
     const peeked = await peek(layer);
     const transform = chooseDecoder(coding, peeked.head);
     layer = transform === null ? peeked.all : inflate(peeked.all, transform);
-    packed ||= transform !== null;
   }
-  yield* packed ? limited(layer, limitBytes) : layer;
+  yield* limited(layer, limitBytes);
 }
 
 /** @returns the decoder for what the bytes are, or null when they are plain already. */
-function chooseDecoder(coding: string | null, head: Bytes): Transform | null {
+function chooseDecoder(coding: string, head: Bytes): Transform | null {
   switch (coding) {
-    case null:
-      return looksGzip(head) ? createGunzip() : looksZstd(head) ? createZstdDecompress() : null;
     case "gzip":
       return looksGzip(head) ? createGunzip() : null;
     case "zstd":

@@ -1,5 +1,6 @@
 /** Reads the body of a refused request for classification (design.md ruling 10). */
 import type { Clock, UpstreamResponse } from "../ports.ts";
+import { undoMissingLabel } from "./content_coding.ts";
 
 export const ERROR_BODY_LIMIT_BYTES = 65_536;
 
@@ -35,5 +36,6 @@ export async function readErrorBody(
   } finally {
     limit.cancel();
   }
-  return new Uint8Array(await new Blob(chunks).arrayBuffer());
+  const whole = chunks.length === 1 ? chunks[0]! : new Uint8Array(await new Blob(chunks).arrayBuffer());
+  return undoMissingLabel(whole, limitBytes);
 }

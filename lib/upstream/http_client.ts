@@ -8,7 +8,7 @@
 import type { Evidence } from "../core/evidence.ts";
 import type { Clock, Upstream, UpstreamRequest, UpstreamResponse, UpstreamResult } from "../ports.ts";
 import type { Endpoint } from "./connect_probe.ts";
-import { decodeAnswer } from "./content_coding.ts";
+import { decodeAnswer, undoMissingLabel } from "./content_coding.ts";
 import {
   basicAuthorization,
   createEgress,
@@ -119,6 +119,10 @@ class HttpUpstream implements Upstream {
     return readErrorBody(response, ERROR_BODY_LIMIT_BYTES, this.#clock);
   }
 
+  undoMissingLabel(whole: Uint8Array<ArrayBuffer>, limitBytes: number): Uint8Array<ArrayBuffer> {
+    return undoMissingLabel(whole, limitBytes);
+  }
+
   close(): void {
     for (const { pooled, fresh } of this.#clients.values()) {
       pooled.close();
@@ -129,9 +133,12 @@ class HttpUpstream implements Upstream {
   }
 
   #way(url: string): Way {
-    const target = new URL(url);
-    const known = this.#ways.get(target.origin);
+    // Scheme and authority as text: a lookup without parsing, the same for all paths of one base.
+    const slash = url.indexOf("/", "https://".length);
+    const origin = slash < 0 ? url : url.slice(0, slash);
+    const known = this.#ways.get(origin);
     if (known !== undefined) return known;
+    const target = new URL(url);
     if (target.protocol !== "http:" && target.protocol !== "https:") {
       throw new TypeError(`Cannot send: scheme must be http or https, got ${target.protocol}`);
     }
@@ -145,7 +152,7 @@ class HttpUpstream implements Upstream {
       proxyAuthorization: forwarded && proxy.scheme === "https" ? basicAuthorization(proxy) : null,
       answered: false,
     };
-    this.#ways.set(target.origin, way);
+    this.#ways.set(origin, way);
     return way;
   }
 

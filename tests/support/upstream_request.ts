@@ -18,6 +18,7 @@ export function testUpstream(clock: Clock, options: Partial<UpstreamOptions> = {
     send: (request, signal) => upstream.send(request, signal),
     bodyFailure: (error) => upstream.bodyFailure(error),
     readErrorBody: (response) => upstream.readErrorBody(response),
+    undoMissingLabel: (whole, limitBytes) => upstream.undoMissingLabel(whole, limitBytes),
     close: () => upstream.close(),
     [Symbol.dispose]: () => upstream.close(),
   };

@@ -139,6 +139,21 @@ Deno.test("send() asks only for codings it can undo, whatever the caller's heade
   assertEquals(headers.get("accept-encoding"), "zstd, foo");
 });
 
+for (const size of [65_535, 65_536, 65_537, 1_000_000]) {
+  Deno.test(`send() sends ${size} bytes whole, and again: a retry finds them unharmed`, async () => {
+    const clock = new FakeClock();
+    await using provider = await startSimulatedProvider({ clock });
+    using upstream = testUpstream(clock);
+    provider.anyone.otherwise(json({}));
+    const body = new Uint8Array(size).map((_, at) => at % 251);
+    for (let turn = 0; turn < 2; turn++) {
+      await textOf(await send(upstream, requestTo(provider.url, { body })));
+    }
+    assertEquals(provider.hits.map((hit) => hit.headers.get("content-length")), [String(size), String(size)]);
+    assertEquals(provider.hits.every((hit) => hit.body.every((byte, at) => byte === at % 251)), true);
+  });
+}
+
 const brokenSources = [
   { name: "it breaks", chunks: 1, breaks: true, length: null },
   { name: "it breaks, its length known", chunks: 1, breaks: true, length: 14 },
