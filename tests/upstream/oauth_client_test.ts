@@ -155,6 +155,7 @@ function upstreamGiving(result: UpstreamResult): Upstream & { requests: Upstream
     },
     bodyFailure: () => ({ kind: "malformed", detail: "" }),
     readErrorBody: () => Promise.resolve(new Uint8Array()),
+    undoMissingLabel: (whole) => whole,
     close: () => {},
   };
 }
