@@ -150,6 +150,12 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
   });
   await directory.start();
   pool.reconcile(directory.accounts(), clock.now());
+  for (const { account, health } of pool.describeAccounts(clock.now())) {
+    const { credential } = health;
+    if (credential?.kind === "invalid_grant") {
+      refresher.markDead(account.id, credential.fingerprint, credential.kind, credential.code);
+    }
+  }
 
   const decisions = new DecisionLog();
   const cancelWatch = new CancelWatch(clock);

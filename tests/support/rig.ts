@@ -213,6 +213,19 @@ export class Rig implements AsyncDisposable {
     return await promise;
   }
 
+  /** Waits until the condition holds. */
+  async eventually(holds: () => boolean | Promise<boolean>): Promise<void> {
+    await this.until((async () => {
+      while (!await holds()) await new Promise((resolve) => setTimeout(resolve, 2));
+    })());
+  }
+
+  /** One account as management lists it. */
+  async accountState(name: string): Promise<Record<string, unknown>> {
+    const { accounts } = await (await this.admin("accounts")).json();
+    return accounts.find(({ id }: { id: string }) => id.includes(`acct-${name}:`));
+  }
+
   /** Jumps ahead: whatever became due runs once, as after a suspended machine. */
   async pass(ms: number): Promise<void> {
     this.clock.jump(ms);
