@@ -314,6 +314,13 @@ export interface UsageCount {
   readonly reasoningTokens: number;
 }
 
+export interface UsageQuery {
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** Null: everybody's. */
+  readonly tenant: string | null;
+}
+
 export interface AccountStore {
   /** Oldest first. */
   users(): readonly ManagedUser[];
@@ -327,11 +334,14 @@ export interface AccountStore {
   addUsage(
     rows: readonly { readonly key: UsageKey; readonly atMs: number; readonly count: UsageCount }[],
   ): void;
-  usage(query: { readonly fromMs: number; readonly toMs: number; readonly tenant: string | null }): readonly {
+  /** Buckets that begin before `toMs` and end after `fromMs`, oldest first; with a limit the newest of them. */
+  usage(query: UsageQuery & { readonly limit?: number }): readonly {
     readonly bucketAtMs: number;
     readonly key: UsageKey;
     readonly count: UsageCount;
   }[];
+  /** The same buckets added up, one row a key. */
+  usageTotals(query: UsageQuery): readonly { readonly key: UsageKey; readonly count: UsageCount }[];
   dropUsageBefore(beforeMs: number, limit: number): number;
   /** SHA-256 of the client key made at first start, or null. */
   firstRunKeyHash(): string | null;

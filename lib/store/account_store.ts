@@ -6,6 +6,7 @@ import {
   StoreConflict,
   type UsageCount,
   type UsageKey,
+  type UsageQuery,
 } from "../ports.ts";
 import {
   columnsOf,
@@ -14,6 +15,7 @@ import {
   decodeField,
   encode,
   FLAG,
+  integer,
   requireField,
   secret,
   type Shape,
@@ -65,6 +67,10 @@ const ADD_USAGE = `INSERT INTO usage_bucket (${[...USAGE_COLUMNS, ...columnsOf(U
   VALUES (${[...USAGE_COLUMNS, ...columnsOf(USAGE_COUNT)].map(() => "?").join(", ")})
   ON CONFLICT (${USAGE_COLUMNS.join(", ")}) DO UPDATE SET
   ${columnsOf(USAGE_COUNT).map((column) => `${column} = ${column} + excluded.${column}`).join(", ")}`;
+
+const IN_RANGE = "WHERE bucket_at_ms >= ? AND bucket_at_ms < ? AND (? IS NULL OR tenant = ?)";
+/** SQLite's own word for no limit is -1. */
+const LIMIT = integer(-1, 1_000_000);
 
 export class SqliteAccountStore implements AccountStore {
   readonly #database: Database;
@@ -119,24 +125,36 @@ export class SqliteAccountStore implements AccountStore {
     });
   }
 
-  /** Buckets that begin before `toMs` and end after `fromMs`, oldest first. `tenant: null` = all. */
   usage(
-    query: { readonly fromMs: number; readonly toMs: number; readonly tenant: string | null },
+    query: UsageQuery & { readonly limit?: number },
   ): { bucketAtMs: number; key: UsageKey; count: UsageCount }[] {
-    requireField("fromMs", TIME_MS, query.fromMs);
-    requireField("toMs", TIME_MS, query.toMs);
+    const range = usageRange(query);
+    const limit = query.limit ?? -1;
+    requireField("limit", LIMIT, limit);
     const key = USAGE_COLUMNS;
     return this.#database.read("read usage", (connection) =>
       connection.wideRows(
-        `SELECT * FROM usage_bucket
-         WHERE bucket_at_ms >= ? AND bucket_at_ms < ? AND (? IS NULL OR tenant = ?)
+        `SELECT * FROM (SELECT * FROM usage_bucket ${IN_RANGE} ORDER BY ${key.join(" DESC, ")} DESC LIMIT ?)
          ORDER BY ${key.join(", ")}`,
-        bucketOf(query.fromMs),
-        query.toMs,
-        query.tenant,
-        query.tenant,
+        ...range,
+        limit,
       ).map((row) => ({
         bucketAtMs: decodeField("usage_bucket", key, "bucket_at_ms", TIME_MS, row),
+        key: decode("usage_bucket", key, USAGE_KEY, row),
+        count: decode("usage_bucket", key, USAGE_COUNT, row),
+      })));
+  }
+
+  usageTotals(query: UsageQuery): { key: UsageKey; count: UsageCount }[] {
+    const range = usageRange(query);
+    const key = columnsOf(USAGE_KEY);
+    const sums = columnsOf(USAGE_COUNT).map((column) => `SUM(${column}) AS ${column}`);
+    return this.#database.read("add up usage", (connection) =>
+      connection.wideRows(
+        `SELECT ${[...key, ...sums].join(", ")} FROM usage_bucket ${IN_RANGE}
+         GROUP BY ${key.join(", ")} ORDER BY ${key.join(", ")}`,
+        ...range,
+      ).map((row) => ({
         key: decode("usage_bucket", key, USAGE_KEY, row),
         count: decode("usage_bucket", key, USAGE_COUNT, row),
       })));
@@ -238,6 +256,12 @@ function indexByKeyHash(users: readonly ManagedUser[]): ReadonlyMap<string, Mana
 
 function byAge(a: ManagedUser, b: ManagedUser): number {
   return a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : 1);
+}
+
+function usageRange({ fromMs, toMs, tenant }: UsageQuery): [number, number, string | null, string | null] {
+  requireField("fromMs", TIME_MS, fromMs);
+  requireField("toMs", TIME_MS, toMs);
+  return [bucketOf(fromMs), toMs, tenant, tenant];
 }
 
 function bucketOf(atMs: number): number {

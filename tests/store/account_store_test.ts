@@ -216,3 +216,40 @@ Deno.test("dropExpiredPins() removes ended pins, at most `limit` a call", () => 
   assertEquals(store.dropExpiredPins(30, 2), 0);
   assertEquals(store.pinned("file-3", 0), "a");
 });
+
+Deno.test("usage() with a limit gives the newest buckets, still oldest first", () => {
+  using database = openDatabase(":memory:");
+  const store = new SqliteAccountStore(database);
+  const at = (i: number) => BUCKET_MS + i * USAGE_BUCKET_MS;
+  for (let i = 0; i < 4; i++) store.addUsage([{ key: KEY, atMs: at(i), count: ONE }]);
+  const limited = (limit: number) =>
+    store.usage({ fromMs: 0, toMs: 2 * BUCKET_MS, tenant: null, limit }).map((row) => row.bucketAtMs);
+  assertEquals(limited(2), [at(2), at(3)]);
+  assertEquals(limited(4), [at(0), at(1), at(2), at(3)]);
+  assertEquals(limited(0), []);
+});
+
+Deno.test("usageTotals() adds the buckets of the range up, one row a key, for one tenant or all", () => {
+  using database = openDatabase(":memory:");
+  const store = new SqliteAccountStore(database);
+  const other: UsageKey = { ...KEY, tenant: "t2", model: "m2" };
+  for (const atMs of [BUCKET_MS, BUCKET_MS + USAGE_BUCKET_MS, BUCKET_MS + 2 * USAGE_BUCKET_MS]) {
+    store.addUsage([{ key: KEY, atMs, count: ONE }]);
+  }
+  store.addUsage([{ key: other, atMs: BUCKET_MS, count: { ...ONE, failures: 1 } }]);
+  const range = { fromMs: BUCKET_MS, toMs: BUCKET_MS + 2 * USAGE_BUCKET_MS };
+  const two: UsageCount = {
+    requests: 2,
+    failures: 0,
+    inputTokens: 200,
+    cachedTokens: 80,
+    outputTokens: 14,
+    reasoningTokens: 6,
+  };
+  assertEquals(store.usageTotals({ ...range, tenant: null }), [
+    { key: KEY, count: two },
+    { key: other, count: { ...ONE, failures: 1 } },
+  ]);
+  assertEquals(store.usageTotals({ ...range, tenant: "t1" }), [{ key: KEY, count: two }]);
+  assertEquals(store.usageTotals({ ...range, tenant: "nobody" }), []);
+});
