@@ -19,6 +19,7 @@ import type {
 } from "./ports.ts";
 import { AccountDirectory } from "./proxy/account_directory.ts";
 import { AccountCredentials } from "./proxy/account_credentials.ts";
+import { type AdmissionSources, admit } from "./proxy/admission.ts";
 import { CancelWatch } from "./proxy/cancel_watch.ts";
 import { DecisionLog } from "./proxy/decision_log.ts";
 import type { ProviderEntry } from "./proxy/deps.ts";
@@ -30,7 +31,9 @@ import { PoolRuntime } from "./proxy/pool_runtime.ts";
 import { RecoverySlots } from "./proxy/recovery_slots.ts";
 import { type RunningServer, startServer } from "./proxy/server.ts";
 import { TokenRefresher } from "./proxy/token_refresher.ts";
+import { createUsageRoutes } from "./proxy/usage_routes.ts";
 import { UsageRecorder } from "./proxy/usage_recorder.ts";
+import { createUserRoutes } from "./proxy/user_routes.ts";
 import { VERSION } from "./version.ts";
 import type { ProcessLog } from "./runtime/log.ts";
 import { SqliteAccountStore } from "./store/account_store.ts";
@@ -174,6 +177,19 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     }
     return { ready: true, reason: null };
   };
+  const admission: AdmissionSources = {
+    digest,
+    staticKeyHashes: () => staticKeys,
+    userByKeyHash: (hash) => accounts.userByKeyHash(hash),
+    isOwnAccountToken: (token) => directory.isOwnAccountToken(token),
+  };
+  const users = createUserRoutes({ accounts, clock, digest, ids, log });
+  const usageReports = createUsageRoutes({
+    accounts,
+    clock,
+    admit: (headers) => admit(headers, { admitsAccountToken: false }, admission),
+    flush: () => usage.flush(),
+  });
   const management = createManagement({
     adminKeyHash,
     digest,
@@ -188,7 +204,9 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
         : { upstreamAccountId: entry.upstreamAccountId, maskedEmail: entry.maskedEmail, plan: entry.plan };
     },
     providerKind: (id) => entries.get(id)?.descriptor.kind ?? "codex",
-    more: () => null,
+    more: (request, path, search, isAdmin) =>
+      users(request, path, isAdmin) ?? usageReports(request, path, search, isAdmin),
+    fatal,
   });
   const deps: HandlerDeps = {
     config: () => config,
@@ -211,12 +229,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     usage,
     running,
     fatal,
-    admission: {
-      digest,
-      staticKeyHashes: () => staticKeys,
-      userByKeyHash: (hash) => accounts.userByKeyHash(hash),
-      isOwnAccountToken: (token) => directory.isOwnAccountToken(token),
-    },
+    admission,
     local: createLocalRoutes({
       version: VERSION,
       readiness,

@@ -36,7 +36,11 @@ export function readClientKey(headers: Headers): string | null {
   return trimmed === "" ? null : trimmed;
 }
 
-export function admit(headers: Headers, route: Route, sources: AdmissionSources): Admission {
+export function admit(
+  headers: Headers,
+  route: Pick<Route, "admitsAccountToken">,
+  sources: AdmissionSources,
+): Admission {
   const key = readClientKey(headers);
   if (key === null) return { ok: false, problem: "invalid_api_key" };
   const hash = sources.digest.sha256(key);

@@ -3,6 +3,7 @@
  *
  * No CORS, ever: a web page of somebody else must not drive it.
  */
+import { z } from "zod";
 import type { AccountId } from "../core/domain.ts";
 import type { QuotaReading } from "../core/records.ts";
 import type { Clock, Digest, Log } from "../ports.ts";
@@ -10,6 +11,7 @@ import { readClientKey } from "./admission.ts";
 import type { DecisionLog } from "./decision_log.ts";
 import { isoTime, viewBlock, viewDecision } from "./decision_view.ts";
 import { serveDecisionFeed } from "./event_feed.ts";
+import { readJsonInput } from "./json_input.ts";
 import { json } from "./local_routes.ts";
 import type { AccountView, PoolRuntime } from "./pool_runtime.ts";
 
@@ -36,10 +38,16 @@ export interface ManagementDeps {
     search: string,
     isAdmin: () => boolean,
   ) => Promise<Response> | Response | null;
+  /** Ends the process: a change could not be stored, or an invariant is broken (ruling 9). */
+  readonly fatal: (error: unknown) => void;
 }
 
 const PREFIX = "/v0/management/";
 const ACCOUNT_PATH = /^accounts\/([^/]+)(?:\/(reset|topped-up))?$/;
+const ENABLED = z.strictObject(
+  { enabled: z.boolean({ error: "must be true or false" }) },
+  { error: "must be a JSON object" },
+);
 const REQUEST_PATH = /^requests\/([A-Za-z0-9_-]{1,80})$/;
 
 export function createManagement(
@@ -50,7 +58,7 @@ export function createManagement(
     const key = readClientKey(request.headers);
     return wanted !== null && key !== null && deps.digest.equal(wanted, deps.digest.sha256(key));
   };
-  return (request, path, search) => {
+  return guarded(deps.fatal, (request, path, search) => {
     const other = deps.more(request, path, search, () => isAdmin(request));
     if (other !== null) return other;
     if (!path.startsWith(PREFIX)) return problem(404, "not_found", "There is no such call");
@@ -59,6 +67,24 @@ export function createManagement(
     }
     if (!isAdmin(request)) return problem(401, "invalid_api_key", "The admin key is missing or wrong");
     return route(deps, request, path.slice(PREFIX.length), search);
+  });
+}
+
+type Routes = (request: Request, path: string, search: string) => Response | Promise<Response> | null;
+
+/** Whatever these calls may expect is an answer; what they throw is a store that is gone. */
+function guarded(fatal: (error: unknown) => void, routes: Routes): Routes {
+  const end = (error: unknown): never => {
+    fatal(error);
+    throw error;
+  };
+  return (request, path, search) => {
+    try {
+      const answer = routes(request, path, search);
+      return answer instanceof Promise ? answer.catch(end) : answer;
+    } catch (error) {
+      return end(error);
+    }
   };
 }
 
@@ -118,14 +144,13 @@ async function changeAccount(
   const find = (): AccountView | undefined =>
     deps.pool.describeAccounts(nowMs).find((view) => view.account.id === id);
   const before = find();
-  if (before === undefined) return problem(404, "not_found", "There is no such account");
+  if (before === undefined) return noSuchAccount();
   if (action === null && request.method === "GET") return json(viewAccount(before, deps.details(id)));
   if (action === null && request.method === "PATCH") {
-    const enabled = await readEnabled(request);
-    if (enabled === null) {
-      return problem(400, "invalid_request", 'The body must be {"enabled": true} or {"enabled": false}');
-    }
-    deps.pool.setEnabled(id, enabled, nowMs);
+    const input = await readJsonInput(request, ENABLED);
+    if (!input.ok) return problem(input.status, input.code, input.message);
+    const { enabled } = input.value;
+    if (!deps.pool.setEnabled(id, enabled, nowMs)) return noSuchAccount();
     deps.log.write("info", enabled ? "account_enabled" : "account_disabled", { account: id });
   } else if (action === "reset" && request.method === "POST") {
     deps.pool.resetAccount(id, nowMs);
@@ -136,20 +161,12 @@ async function changeAccount(
   } else {
     return problem(404, "not_found", "There is no such call");
   }
-  return json(viewAccount(find()!, deps.details(id)));
+  const after = find();
+  return after === undefined ? noSuchAccount() : json(viewAccount(after, deps.details(id)));
 }
 
-const PATCH_LIMIT_BYTES = 4_096;
-
-async function readEnabled(request: Request): Promise<boolean | null> {
-  if (Number(request.headers.get("content-length") ?? PATCH_LIMIT_BYTES + 1) > PATCH_LIMIT_BYTES) return null;
-  try {
-    const body: unknown = await request.json();
-    const enabled = typeof body === "object" && body !== null && "enabled" in body ? body.enabled : null;
-    return typeof enabled === "boolean" ? enabled : null;
-  } catch {
-    return null;
-  }
+function noSuchAccount(): Response {
+  return problem(404, "not_found", "There is no such account");
 }
 
 export function viewAccount(view: AccountView, details: AccountDetails | null): Record<string, unknown> {
