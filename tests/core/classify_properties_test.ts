@@ -4,16 +4,20 @@ import fc from "fast-check";
 import { classify } from "../../lib/core/classify.ts";
 import type { Evidence } from "../../lib/core/evidence.ts";
 import type { Outcome } from "../../lib/core/outcome.ts";
-import { CODEX } from "../../lib/providers/codex.ts";
+import { descriptorFor } from "../../lib/providers/registry.ts";
 import { failureEvidence, MARK } from "../support/evidence_arbitrary.ts";
 
 const CONTEXT = { nowMs: 1_700_000_000_000, model: "gpt-5.1" };
 const judges: { name: string; judge: (evidence: Evidence) => Outcome }[] = [
   { name: "by itself", judge: (evidence) => classify(evidence, null, CONTEXT) },
-  {
-    name: "after codex read it",
-    judge: (evidence) => classify(evidence, CODEX.readSignal(evidence, CONTEXT), CONTEXT),
-  },
+  ...(["codex", "anthropic", "zai", "openai"] as const).flatMap((kind) => {
+    const descriptor = descriptorFor(kind);
+    if (descriptor === null) return [];
+    return [{
+      name: `after ${kind} read it`,
+      judge: (evidence: Evidence) => classify(evidence, descriptor.readSignal(evidence, CONTEXT), CONTEXT),
+    }];
+  }),
 ];
 
 for (const { name, judge } of judges) {

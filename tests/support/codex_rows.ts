@@ -1,30 +1,13 @@
-/** Literal answers of Codex as evidence, and the check that one is read and judged as its row says. */
-import { assertEquals } from "@std/assert";
-import { classify } from "../../lib/core/classify.ts";
+/** Literal answers of Codex as evidence. */
 import type { Evidence } from "../../lib/core/evidence.ts";
-import { readErrorFacts, readErrorValue, readFrameHeaders } from "../../lib/protocol/error_body.ts";
+import { readErrorValue, readFrameHeaders } from "../../lib/protocol/error_body.ts";
 import { CODEX } from "../../lib/providers/codex.ts";
 import type { SignalContext } from "../../lib/providers/provider.ts";
+import { NOW, NOW_S, type Row, testSignalRows } from "./signal_rows.ts";
 
-export const NOW = 1_775_000_000_000;
-export const NOW_S = NOW / 1_000;
+export { event, fault, http, NOW, NOW_S, type Row, until } from "./signal_rows.ts";
+
 export const CONTEXT: SignalContext = { nowMs: NOW, model: "gpt-5.1-codex" };
-
-export function http(status: number, body: unknown, headers: Record<string, string> = {}): Evidence {
-  const text = typeof body === "string" ? body : JSON.stringify(body);
-  const contentType = headers["content-type"] ?? "application/json";
-  return {
-    kind: "http",
-    status,
-    headers: new Headers(headers),
-    error: readErrorFacts(new TextEncoder().encode(text), contentType),
-  };
-}
-
-/** An SSE event's data. */
-export function event(data: unknown, headers: Record<string, string> = {}): Evidence {
-  return { kind: "in_stream", headers: new Headers(headers), error: readErrorValue(data) };
-}
 
 /** A WebSocket frame, which brings its own headers. */
 export function frame(data: unknown): Evidence {
@@ -50,26 +33,6 @@ export function failed(code: string, message = "…", more: Record<string, unkno
   };
 }
 
-export interface Row {
-  name: string;
-  evidence: Evidence;
-  context?: SignalContext;
-  kind: string;
-  row: number;
-  code: string;
-  /** Further fields of the outcome. */
-  more?: Record<string, unknown>;
-}
-
-/** A request fault as a row wants it. */
-export function fault(row: number, code: string, state = "none"): Omit<Row, "name" | "evidence"> {
-  return { kind: "request_fault", row, code, more: { scope: "request", state } };
-}
-
-export function until(seconds: number, source: string): { untilMs: number; source: string } {
-  return { untilMs: NOW + Math.round(seconds * 1_000), source };
-}
-
 /** The four headers of two windows, each `[used percent, reset at]`. */
 export function windows(primary: [string, string], secondary: [string, string]): Record<string, string> {
   return {
@@ -82,16 +45,5 @@ export function windows(primary: [string, string], secondary: [string, string]):
 
 /** One test a row. */
 export function testRows(rows: readonly Row[]): void {
-  for (const row of rows) {
-    Deno.test(`readSignal() of codex and classify() judge ${row.name}`, () => {
-      const context = row.context ?? CONTEXT;
-      const outcome = classify(row.evidence, CODEX.readSignal(row.evidence, context), context);
-      const seen: Record<string, unknown> = { ...outcome };
-      const more = Object.fromEntries(Object.keys(row.more ?? {}).map((key) => [key, seen[key]]));
-      assertEquals(
-        { kind: outcome.kind, row: outcome.row, code: outcome.code, ...more },
-        { kind: row.kind, row: row.row, code: row.code, ...row.more },
-      );
-    });
-  }
+  testSignalRows(CODEX, CONTEXT, rows);
 }
