@@ -16,6 +16,7 @@ import type {
   Random,
   TokenIssuer,
   Upstream,
+  UsageClient,
 } from "./ports.ts";
 import { AccountDirectory } from "./proxy/account_directory.ts";
 import { AccountCredentials } from "./proxy/account_credentials.ts";
@@ -32,6 +33,7 @@ import { RecoverySlots } from "./proxy/recovery_slots.ts";
 import { type RunningServer, startServer } from "./proxy/server.ts";
 import { TokenRefresher } from "./proxy/token_refresher.ts";
 import { createUsageRoutes } from "./proxy/usage_routes.ts";
+import { UsageMonitor } from "./proxy/usage_monitor.ts";
 import { UsageRecorder } from "./proxy/usage_recorder.ts";
 import { createUserRoutes } from "./proxy/user_routes.ts";
 import { VERSION } from "./version.ts";
@@ -52,6 +54,7 @@ export interface Outside {
   readonly upstream: Upstream;
   readonly dialer: Dialer;
   readonly issuer: TokenIssuer;
+  readonly usagePages: UsageClient;
   readonly files: CredentialFiles;
   readonly database: Database;
 }
@@ -142,14 +145,25 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
         .sort((a, b) => Number(a.state !== "healthy") - Number(b.state !== "healthy"))
         .map((view) => view.account.id),
   });
-  directory.subscribe((changes) => {
+  const monitor = new UsageMonitor({
+    pool,
+    credentials,
+    provider: (id) => entries.get(id) ?? null,
+    client: outside.usagePages,
+    clock,
+    random: outside.random,
+    log,
+    intervalMs: () => config.quota.pollIntervalMs,
+    onFatal: fatal,
+  });
+  directory.subscribe(() => {
     try {
       pool.reconcile(directory.accounts(), clock.now());
       catalog.invalidate();
+      monitor.refresh();
     } catch (error) {
       fatal(error);
     }
-    void changes;
   });
   await directory.start();
   pool.reconcile(directory.accounts(), clock.now());
@@ -299,6 +313,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
       await directory.reconfigure(config);
       pool.reconcile(directory.accounts(), clock.now());
       catalog.invalidate();
+      monitor.refresh();
       log.write("info", "config_reloaded", { needs_restart: needsRestart });
       return needsRestart;
     },
@@ -306,6 +321,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
       await server.stop(graceMs);
       upkeep.stop();
       cancelWatch.close();
+      await monitor.close();
       await refresher.close();
       await directory.close();
       usage.flush();

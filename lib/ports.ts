@@ -142,6 +142,35 @@ export interface Dialer {
   dial(request: DialRequest, signal: AbortSignal): Promise<DialResult>;
 }
 
+// ---------------------------------------------------------------- usage pages
+
+export interface UsageCall {
+  readonly url: string;
+  /** With the account's credential. */
+  readonly headers: Headers;
+}
+
+export type UsageAnswer =
+  /** The parsed body of a 200. */
+  | { readonly ok: true; readonly json: unknown }
+  | {
+    readonly ok: false;
+    /**
+     * A safe word of ours: `cancelled`, `refused` (an answer other than 200), `not_json`, or what stopped the call
+     * (`dns`, `first_byte_timeout` …).
+     */
+    readonly reason: string;
+    /** Status of the refusal, or null. */
+    readonly status: number | null;
+    /** When the page may be asked again, UTC epoch ms; null where nothing was said. */
+    readonly retryAtMs: number | null;
+  };
+
+export interface UsageClient {
+  /** Never throws. */
+  read(call: UsageCall, signal: AbortSignal): Promise<UsageAnswer>;
+}
+
 // ---------------------------------------------------------------- credentials
 
 export type { TokenSet };

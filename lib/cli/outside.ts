@@ -12,6 +12,7 @@ import { createCredentialFiles } from "../store/credential_files.ts";
 import { openDatabase } from "../store/database.ts";
 import { readProxyEnvironment } from "../upstream/egress_proxy.ts";
 import { createUpstream } from "../upstream/http_client.ts";
+import { createUsageClient } from "../upstream/usage_client.ts";
 import { createOauthClient } from "../upstream/oauth_client.ts";
 import { createDialer } from "../upstream/websocket_dialer.ts";
 
@@ -30,6 +31,7 @@ export function openOutside(config: Config, sink?: LogSink): Outside {
     upstream,
     dialer: createDialer({ clock, proxyUrl: config.proxyUrl, environment }),
     issuer: createOauthClient(upstream, clock),
+    usagePages: createUsageClient(upstream, clock),
     files: createCredentialFiles(),
     database: openDatabase(config.databasePath),
   };

@@ -6,35 +6,8 @@
  */
 import { formatAttemptId } from "../core/domain.ts";
 import { parseRetryAfter } from "../core/retry_after.ts";
-import type { Clock, Upstream } from "../ports.ts";
+import type { Clock, Upstream, UsageAnswer, UsageClient } from "../ports.ts";
 import { readErrorBody } from "./error_body.ts";
-
-export interface UsageCall {
-  readonly url: string;
-  /** With the account's credential. */
-  readonly headers: Headers;
-}
-
-export type UsageAnswer =
-  /** The parsed body of a 200. */
-  | { readonly ok: true; readonly json: unknown }
-  | {
-    readonly ok: false;
-    /**
-     * A safe word of ours: `cancelled`, `refused` (an answer other than 200), `not_json`, or what stopped the call
-     * (`dns`, `first_byte_timeout` …).
-     */
-    readonly reason: string;
-    /** Status of the refusal, or null. */
-    readonly status: number | null;
-    /** When the page may be asked again, UTC epoch ms; null where nothing was said. */
-    readonly retryAtMs: number | null;
-  };
-
-export interface UsageClient {
-  /** Never throws. */
-  read(call: UsageCall, signal: AbortSignal): Promise<UsageAnswer>;
-}
 
 const CONNECT_LIMIT_MS = 10_000;
 const FIRST_BYTE_LIMIT_MS = 20_000;

@@ -21,6 +21,7 @@ import { createCredentialFiles } from "../../lib/store/credential_files.ts";
 import { openDatabase } from "../../lib/store/database.ts";
 import { NO_PROXY_ENVIRONMENT } from "../../lib/upstream/egress_proxy.ts";
 import { createUpstream } from "../../lib/upstream/http_client.ts";
+import { createUsageClient } from "../../lib/upstream/usage_client.ts";
 import { createOauthClient } from "../../lib/upstream/oauth_client.ts";
 import { createDialer } from "../../lib/upstream/websocket_dialer.ts";
 import { FakeClock } from "./fake_clock.ts";
@@ -151,6 +152,7 @@ export class Rig implements AsyncDisposable {
       upstream,
       dialer: createDialer({ clock, proxyUrl: config.proxyUrl, environment: NO_PROXY_ENVIRONMENT }),
       issuer: createOauthClient(upstream, clock),
+      usagePages: createUsageClient(upstream, clock),
       files: createCredentialFiles(),
       database: openDatabase(config.databasePath),
     };

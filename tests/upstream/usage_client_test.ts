@@ -1,7 +1,8 @@
 import { assertEquals } from "@std/assert";
 import { startSimulatedProvider } from "../../lib/demo/simulated_provider.ts";
 import { encoded, failure, json, raw, type Reply, silence, usage } from "../../lib/demo/simulated_replies.ts";
-import { createUsageClient, type UsageAnswer } from "../../lib/upstream/usage_client.ts";
+import type { UsageAnswer } from "../../lib/ports.ts";
+import { createUsageClient } from "../../lib/upstream/usage_client.ts";
 import { FAKE_START_MS, FakeClock } from "../support/fake_clock.ts";
 import { deadPort } from "../support/rude_sockets.ts";
 import { KEY_A, testUpstream } from "../support/upstream_request.ts";
