@@ -5,6 +5,7 @@
  */
 import { applyOutcome, blockCredential, endDeadline, type JudgedAttempt } from "../core/account_health.ts";
 import { accountLadderCapMs, ladderMs, LONGEST_STEP_MS } from "../core/backoff.ts";
+import { MODEL_KEY_LIMIT_BYTES } from "../core/domain.ts";
 import type { Outcome } from "../core/outcome.ts";
 import { endPause, noteNoResponse, noteSuccess, settleNetworkProbe } from "../core/network_pause.ts";
 import type { ProviderSlot } from "../core/pool.ts";
@@ -109,10 +110,12 @@ export function leaveProvider(
 }
 
 export function judged(state: LaunchState): JudgedAttempt {
+  const { model } = state.route.target;
   return {
     account: state.slot.account.id,
     attempt: state.launch.attempt,
-    model: state.route.target.model,
+    // A made-up name of any length must not become a key.
+    model: model !== null && model.length > MODEL_KEY_LIMIT_BYTES ? null : model,
     launchedAtMs: state.launch.launchedAtMs,
     fingerprint: state.fingerprint,
   };

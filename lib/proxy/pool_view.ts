@@ -1,8 +1,8 @@
 /** What management, the status page and `why` may see of the pool. Looks only; ids, times and safe words. */
 import type { Block, CandidateRecord } from "../core/decision.ts";
 import type { Account, ProviderId, Target } from "../core/domain.ts";
-import { accountReadyAtMs, contradictsDeadline, describeBlock } from "../core/eligibility.ts";
-import { type AccountSlot, readCircuit } from "../core/pool.ts";
+import { accountReadyAtMs, contradictsDeadline, describeBlock, strongestBlock } from "../core/eligibility.ts";
+import { type AccountSlot, type ProviderSlot, readCircuit } from "../core/pool.ts";
 import { readProviderGate } from "../core/provider_health.ts";
 import type {
   AccountHealth,
@@ -63,7 +63,6 @@ export function describeProviders(context: PoolContext, nowMs: number): Provider
   return [...context.records.providers.values()].map((slot) => {
     const { health } = slot;
     const circuit = readCircuit(slot);
-    const gate = readProviderGate(health, nowMs);
     return {
       id: slot.id,
       circuit: circuit === null ? null : { state: "open" as const, reason: circuit.reason },
@@ -75,11 +74,7 @@ export function describeProviders(context: PoolContext, nowMs: number): Provider
       },
       probe: { state: health.probe === null ? "idle" as const : "leased" as const, lease: health.probe },
       strikes: health.strikes,
-      nextRetryAtMs: circuit !== null
-        ? null
-        : gate.state === "closed" || gate.state === "leased"
-        ? gate.untilMs
-        : earliestReady(slot.accounts, nowMs),
+      nextRetryAtMs: circuit === null ? nextRetry(slot, nowMs) : null,
     };
   }).sort((a, b) => a.id < b.id ? -1 : 1);
 }
@@ -175,12 +170,17 @@ function isPersisted(block: Block, health: AccountHealth): boolean {
   return block.kind === "deadline" || block.kind === "credits" || block.kind === "disabled";
 }
 
-function earliestReady(accounts: readonly AccountSlot[], nowMs: number): number | null {
-  let next = Number.POSITIVE_INFINITY;
-  for (const { account, health } of accounts) {
-    const block = describeBlock(health, account.enabled, null, nowMs);
-    if (block === null) return null;
-    if (block.untilMs !== null) next = Math.min(next, accountReadyAtMs(health, null, nowMs));
+/** The later of the gate and the first account; `null` when a launch would go through now, or nothing is timed. */
+function nextRetry(provider: ProviderSlot, nowMs: number): number | null {
+  const gate = readProviderGate(provider.health, nowMs);
+  const gateMs = gate.state === "closed" || gate.state === "leased" ? gate.untilMs : null;
+  let first = Number.POSITIVE_INFINITY;
+  for (const { account, health } of provider.accounts) {
+    const kind = strongestBlock(health, account.enabled, null, nowMs);
+    if (kind === "disabled" || kind === "credential" || kind === "credits") continue;
+    first = Math.min(first, accountReadyAtMs(health, null, nowMs));
   }
-  return Number.isFinite(next) ? next : null;
+  if (!Number.isFinite(first)) return null;
+  if (gateMs === null) return first > nowMs ? first : null;
+  return Math.max(gateMs, first);
 }
