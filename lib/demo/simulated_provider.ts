@@ -186,7 +186,7 @@ export class SimulatedProvider implements AsyncDisposable {
       if (request === null) break;
       const { hit, markLeft } = this.#log(request, number);
       const reply = this.#choose(hit);
-      const context = { connection, hit, clock: this.#clock };
+      const context = { connection, hit, clock: this.#clock, dueAtMs: hit.atMs };
       if (reply.kind === "accept") return await acceptWebSocket(request, reply, context).finally(markLeft);
       connection.left.then(markLeft);
       const again = await sendReply(request, reply, context);

@@ -10,6 +10,8 @@ export interface ReplyContext {
   readonly connection: WireConnection;
   readonly hit: Hit;
   readonly clock: Pick<Clock, "now" | "sleepUntil">;
+  /** When the last pause was due, UTC epoch ms. Pauses follow each other on this line, so that a coarse clock adds no drift. */
+  dueAtMs: number;
 }
 
 /** @returns true when the connection may carry another request. */
@@ -87,12 +89,15 @@ export async function pause(
   context: ReplyContext,
 ): Promise<void> {
   const { clock, connection } = context;
+  if (step.kind === "delay") context.dueAtMs = Math.max(context.dueAtMs + step.ms, clock.now());
   await connection.unlessLeft((resolve) => {
     const stop = new AbortController();
-    const waited = step.kind === "gate" ? step.opened : clock.sleepUntil(clock.now() + step.ms, stop.signal);
+    const waited = step.kind === "gate" ? step.opened : clock.sleepUntil(context.dueAtMs, stop.signal);
     waited.then(resolve, resolve);
     return () => stop.abort();
   });
+  // What a gate took is not made up for by hurrying.
+  if (step.kind === "gate") context.dueAtMs = clock.now();
 }
 
 export async function finish(end: "fin" | "rst" | "hold", context: ReplyContext): Promise<void> {

@@ -78,6 +78,7 @@ export class BridgedSocket implements UpstreamSocket {
     if (this.#ws.readyState === this.#ws.OPEN) this.#ws.ping(data);
   }
 
+  /** Nothing is read while paused, pings included: a pause longer than the peer's patience for a pong ends the socket. */
   pause(): void {
     this.#ws.pause();
   }

@@ -409,25 +409,43 @@ for (const size of [1_023, 1_024, 1_025]) {
   });
 }
 
-Deno.test("UpstreamSocket sends a large message whole, in fragments, with a pong between them", async () => {
+/** Text that deflate cannot shorten much, so that it is really on its way for a while. */
+function stubbornText(length: number): string {
+  const random = crypto.getRandomValues(new Uint8Array(49_152));
+  return btoa(String.fromCharCode(...random)).repeat(Math.ceil(length / 65_536)).slice(0, length);
+}
+
+for (const size of [131_071, 131_072, 131_073, 3_000_000]) {
+  Deno.test(`UpstreamSocket sends a message of ${size} bytes whole, and what follows behind it`, async () => {
+    await using provider = await startSimulatedProvider({ clock: new FakeClock() });
+    provider.account(KEY_A).websocket.script(accept([receive(), receive(), receive(), close(1000)]));
+    const socket = await open(provider);
+    const log = record(socket);
+    const message = stubbornText(size);
+    socket.send(message);
+    socket.send("behind it");
+    socket.send(new Uint8Array(3));
+    assertEquals(socket.bufferedAmount > 0, true);
+    assertEquals(await log.closed, "close 1000  true");
+    assertEquals(log.lines.includes("drain"), true);
+    const { frames } = provider.hits[0]!;
+    assertEquals(frames.map((frame) => frame.length), [size, "behind it".length, 3]);
+    assertEquals(frames[0] === message, true);
+  });
+}
+
+Deno.test("UpstreamSocket answers a ping while a large message is on its way, not after it (B099)", async () => {
   await using provider = await startSimulatedProvider({ clock: new FakeClock() });
-  provider.account(KEY_A).websocket.script(
-    accept([created(), receive(), ping("after"), receive(), receive(), close(1000)]),
-  );
+  provider.account(KEY_A).websocket.script(accept([ping("now"), receive(), close(1000)]));
   const socket = await open(provider);
+  const hit = provider.hits[0]!;
+  socket.send(stubbornText(16_000_000));
   const log = record(socket);
-  // Not compressible, so that the bytes are really on their way for a while.
-  const big = crypto.getRandomValues(new Uint8Array(65_536));
-  const message = Array.from({ length: 48 }, () => btoa(String.fromCharCode(...big))).join("");
-  socket.send(message);
-  socket.send("behind it");
-  socket.send(new Uint8Array(3));
-  assertEquals(socket.bufferedAmount > 1_000_000, true);
+  await eventually(() => hit.signals.length > 0);
+  assertEquals(hit.signals, ["pong now"]);
+  assertEquals(hit.frames, []);
   assertEquals(await log.closed, "close 1000  true");
-  assertEquals(log.lines.includes("drain"), true);
-  const { frames } = provider.hits[0]!;
-  assertEquals(frames.map((frame) => frame.length), [message.length, "behind it".length, 3]);
-  assertEquals(frames[0] === message, true);
+  assertEquals(hit.frames[0]!.length, 16_000_000);
 });
 
 Deno.test("UpstreamSocket shows what a peer that stopped reading leaves unsent, and drains when it reads again", async () => {
