@@ -5,6 +5,8 @@ import { CHAT_CLIENT } from "./chat_client.ts";
 import { CHAT_UPSTREAM } from "./chat_upstream.ts";
 import type { HubEvent } from "./hub_items.ts";
 import { isObject, type JsonObject } from "./json.ts";
+import { MESSAGES_CLIENT } from "./messages_client.ts";
+import { MESSAGES_UPSTREAM } from "./messages_upstream.ts";
 import { TranslationReport } from "./report.ts";
 import { RESPONSES_CLIENT } from "./responses_client.ts";
 import { RESPONSES_UPSTREAM } from "./responses_upstream.ts";
@@ -125,7 +127,16 @@ export function translatorFor(client: TranslatedProtocol, upstream: TranslatedPr
 }
 
 const TRANSLATORS: Readonly<Record<TranslatedProtocol, Partial<Record<TranslatedProtocol, Translator>>>> = {
-  chat: { responses: compose(CHAT_CLIENT, RESPONSES_UPSTREAM) },
-  responses: { chat: compose(RESPONSES_CLIENT, CHAT_UPSTREAM) },
-  messages: {},
+  chat: {
+    responses: compose(CHAT_CLIENT, RESPONSES_UPSTREAM),
+    messages: compose(CHAT_CLIENT, MESSAGES_UPSTREAM),
+  },
+  responses: {
+    chat: compose(RESPONSES_CLIENT, CHAT_UPSTREAM),
+    messages: compose(RESPONSES_CLIENT, MESSAGES_UPSTREAM),
+  },
+  messages: {
+    responses: compose(MESSAGES_CLIENT, RESPONSES_UPSTREAM),
+    chat: compose(MESSAGES_CLIENT, CHAT_UPSTREAM),
+  },
 };

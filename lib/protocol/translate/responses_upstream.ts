@@ -72,15 +72,21 @@ function fitToCodex(body: JsonObject, hub: HubRequest, report: TranslationReport
   }
   if (isObject(body.reasoning)) {
     const reasoning = { ...body.reasoning };
-    if (reasoning.effort === "none") {
-      reasoning.effort = "low";
-      report.note(`${report.field("reasoning")} none sent as low: not every Codex model can do without`);
+    const nearest = CODEX_EFFORTS[String(reasoning.effort)];
+    if (nearest !== undefined) {
+      report.note(
+        `${report.field("reasoning")} ${reasoning.effort} sent as ${nearest}: not known to every Codex model`,
+      );
+      reasoning.effort = nearest;
     }
     reasoning.summary ??= "auto";
     body.reasoning = reasoning;
   }
   includeEncryptedReasoning(body);
 }
+
+/** Levels that not every Codex model knows, and the nearest one that each does. */
+const CODEX_EFFORTS: Readonly<Record<string, string>> = { none: "low", minimal: "low", max: "xhigh" };
 
 const ENCRYPTED_REASONING = "reasoning.encrypted_content";
 
