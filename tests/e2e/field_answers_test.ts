@@ -169,14 +169,6 @@ Deno.test("half an answer and a clean end: an explicit failure, nobody marked; J
   assertEquals(rig.hits("A") + rig.hits("B"), 2);
   for (const name of ["A", "B"]) assertEquals((await rig.accountState(name))["state"], "healthy");
 });
-  assert((await streamed.text()).trimEnd().split("\n\n").at(-1)!.includes("response.failed"));
-  assertEquals((await rig.accountState("A"))["state"], "healthy");
-  rig.account("B").script(half);
-  assertEquals(await statusOf(rig), "408 stream_incomplete");
-  assertEquals(rig.hits("A") + rig.hits("B"), 2);
-  rig.provider.account("SENT-tok-A").otherwise(ok("A"));
-  await rig.responses().then((answer) => answer.body?.cancel());
-});
 
 Deno.test("a failure in the very first frame is the same answer every time (B084)", async () => {
   await using rig = await startRig({ accounts: ["A"], config: { ...R0, "max-retry-interval": 1 } });
