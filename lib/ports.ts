@@ -85,7 +85,8 @@ export type UpstreamResult =
 
 export interface Upstream {
   /**
-   * One send, exactly one request on the wire. Never throws; an abort gives `client_cancelled`.
+   * One send, exactly one request on the wire. Never throws; an abort gives `client_cancelled`, also while the body
+   * is read. The signal belongs to this exchange: it must not outlive it by much, or every send leaves a listener on it.
    * Reading `response.body` may throw: `readBodyFailure` in `upstream/transport_error.ts` turns that into evidence.
    */
   send(request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamResult>;
