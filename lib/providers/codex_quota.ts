@@ -2,6 +2,7 @@
 import type { HeaderLookup } from "../core/evidence.ts";
 import type { QuotaWindow } from "../core/records.ts";
 import type { QuotaFigures } from "./provider.ts";
+import { nameWindow } from "./window_name.ts";
 
 /** Limit ids that cover the whole account; every other id is a family of models. */
 const ACCOUNT_LIMITS = ["codex", "premium"] as const;
@@ -87,14 +88,6 @@ export function readExhaustion(
   if (exhausted.length === 0) return null;
   const resets = exhausted.flatMap(({ resetAtMs }) => resetAtMs ?? []);
   return { resetAtMs: resets.length === 0 ? null : Math.max(...resets) };
-}
-
-/** `18000000` -> `5h`, a week -> `7d`; the slot's name where the length is unknown. */
-export function nameWindow(lengthMs: number | null, slot: string): string {
-  if (lengthMs === null) return slot;
-  const minutes = Math.round(lengthMs / 60_000);
-  if (minutes % 1_440 === 0) return `${minutes / 1_440}d`;
-  return minutes % 60 === 0 ? `${minutes / 60}h` : `${minutes}m`;
 }
 
 function readWindows(

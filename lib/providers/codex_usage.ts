@@ -1,8 +1,9 @@
 /** Reads ChatGPT's usage page, `GET /backend-api/wham/usage` (wire-facts 3.3). */
 import type { QuotaWindow } from "../core/records.ts";
-import { nameWindow, readCredits, readLimitId, readPlan } from "./codex_quota.ts";
+import { readCredits, readLimitId, readPlan } from "./codex_quota.ts";
 import { type JsonObject, readBoolean, readNumber, readObject } from "./page_values.ts";
 import type { QuotaFigures } from "./provider.ts";
+import { nameWindow } from "./window_name.ts";
 
 const SLOTS = ["primary_window", "secondary_window", "tertiary_window"] as const;
 /** As with headers: no plan has so many families. */
