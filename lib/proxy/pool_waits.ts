@@ -41,6 +41,8 @@ export function continueWait(context: PoolContext, plan: RequestPlan, nowMs: num
     };
     return waitStep(plan);
   }
+  // Still out after the longest wait there is: the probe hangs, and a second wait would not pay.
+  if (ready?.probed) plan.probeHangs = true;
   endWait(plan, nowMs);
   plan.openRound();
   return null;

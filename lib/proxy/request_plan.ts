@@ -87,6 +87,8 @@ export class RequestPlan {
   current: LaunchState | null = null;
   pending: Pending | null = null;
   wait: RoundWait | null = null;
+  /** A probe of somebody else was waited for in vain. */
+  probeHangs = false;
   /** The last word: an answer, a relay, or nothing more. */
   verdict: Step | null = null;
   /** Who holds the conversation, as far as this request knows. */
