@@ -8,6 +8,7 @@ import { readStatedTime } from "../core/stated_time.ts";
 import { readLimit, readStatedStatus } from "../core/status_signal.ts";
 import { readErrorHeaders } from "../protocol/error_body.ts";
 import { readExhaustion, readModelFamily } from "./codex_quota.ts";
+import { namesModelLimit } from "./named_limit.ts";
 import type { SignalContext } from "./provider.ts";
 
 /**
@@ -144,12 +145,8 @@ function limitsModel(
 ): boolean {
   if (context.model === null) return false;
   if (readModelFamily(headers) !== null) return true;
-  return meaning.kind === "limit" && meaning.shape === "rate" && NAMED_MODEL.test(error.message ?? "");
+  return meaning.kind === "limit" && meaning.shape === "rate" && namesModelLimit(error.message);
 }
-
-/** `Rate limit reached for gpt-5.1 in organization …`. */
-const NAMED_MODEL =
-  /rate limit reached for \S{1,128}(?: \(for limit \S{1,128}\))? in (?:organization|project)/i;
 
 /** A 429 in no known words: used-up windows make it quota, else wording and headers of the common kind decide. */
 function readWordlessLimit(error: ErrorFacts, headers: HeaderLookup, context: SignalContext): Signal {

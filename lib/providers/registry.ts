@@ -2,14 +2,17 @@
 import type { ProviderKind } from "../core/domain.ts";
 import { CLAUDE } from "./claude.ts";
 import { CODEX } from "./codex.ts";
-import { ZAI } from "./zai.ts";
+import { OPENAI_COMPATIBLE } from "./openai_compatible.ts";
 import type { ProviderDescriptor } from "./provider.ts";
+import { ZAI } from "./zai.ts";
 
-const DESCRIPTORS: ReadonlyMap<ProviderKind, ProviderDescriptor> = new Map(
-  [CODEX, CLAUDE, ZAI].map((descriptor) => [descriptor.kind, descriptor]),
-);
+const DESCRIPTORS: Readonly<Record<ProviderKind, ProviderDescriptor>> = {
+  codex: CODEX,
+  anthropic: CLAUDE,
+  zai: ZAI,
+  openai: OPENAI_COMPATIBLE,
+};
 
-/** @returns `null` for a kind this build cannot speak to. */
-export function descriptorFor(kind: ProviderKind): ProviderDescriptor | null {
-  return DESCRIPTORS.get(kind) ?? null;
+export function descriptorFor(kind: ProviderKind): ProviderDescriptor {
+  return DESCRIPTORS[kind];
 }

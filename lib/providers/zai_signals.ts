@@ -12,7 +12,7 @@ import {
 import { readStatedTime } from "../core/stated_time.ts";
 import { readStatedStatus, signalOfStatus } from "../core/status_signal.ts";
 import type { SignalContext } from "./provider.ts";
-import { readStatusCode } from "./status_code_words.ts";
+import { readStatusCode } from "./status_code.ts";
 import { ZAI_CODES, ZAI_WORDS, type ZaiCode } from "./zai_words.ts";
 
 /**

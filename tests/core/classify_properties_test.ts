@@ -10,14 +10,11 @@ import { failureEvidence, MARK } from "../support/evidence_arbitrary.ts";
 const CONTEXT = { nowMs: 1_700_000_000_000, model: "gpt-5.1" };
 const judges: { name: string; judge: (evidence: Evidence) => Outcome }[] = [
   { name: "by itself", judge: (evidence) => classify(evidence, null, CONTEXT) },
-  ...(["codex", "anthropic", "zai", "openai"] as const).flatMap((kind) => {
-    const descriptor = descriptorFor(kind);
-    if (descriptor === null) return [];
-    return [{
-      name: `after ${kind} read it`,
-      judge: (evidence: Evidence) => classify(evidence, descriptor.readSignal(evidence, CONTEXT), CONTEXT),
-    }];
-  }),
+  ...(["codex", "anthropic", "zai", "openai"] as const).map((kind) => ({
+    name: `after ${kind} read it`,
+    judge: (evidence: Evidence) =>
+      classify(evidence, descriptorFor(kind).readSignal(evidence, CONTEXT), CONTEXT),
+  })),
 ];
 
 for (const { name, judge } of judges) {
