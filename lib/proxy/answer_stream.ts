@@ -9,13 +9,15 @@ import type { QuotaReading } from "../core/records.ts";
 import { closedBytes, type SseFrame, SseFramer } from "../protocol/sse.ts";
 import type { EventFacts, StreamDialect, TokenUsage } from "../protocol/stream_dialect.ts";
 import { judgeStreamEnd, observeEvent, STREAM_START } from "../protocol/terminal_event.ts";
+import type { StreamTranslation } from "../protocol/translate/translator.ts";
 import { mergeUsage } from "../protocol/token_usage.ts";
 
-/** Rewrites frames of the upstream's protocol into the client's; null where both speak the same. */
-export interface FrameTranslation {
-  push(frame: SseFrame, facts: EventFacts): Uint8Array<ArrayBuffer>[];
-  /** Closing frames after a clean success. */
-  end(): Uint8Array<ArrayBuffer>[];
+/** The event that made the stream a failure. */
+export interface FailingFrame {
+  readonly frame: SseFrame;
+  readonly facts: EventFacts;
+  /** As it came, with its blank line. */
+  readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
 /** What became of the stream so far. `terminal` is set once and never changes. */
@@ -34,11 +36,10 @@ export interface AnswerStreamOptions {
   /** Headers the stream came with: a failure inside it is judged together with them. */
   readonly headers: HeaderLookup;
   readonly dialect: StreamDialect;
-  readonly translation: FrameTranslation | null;
+  /** Rewrites frames into the client's protocol; null where both speak the same. */
+  readonly translation: StreamTranslation | null;
   readonly observer: StreamObserver;
   readonly bodyFailure: (error: unknown) => Evidence;
-  /** Replaces a failure frame by one the client understands; null keeps the bytes. */
-  readonly rewriteFailure: ((frame: SseFrame, facts: EventFacts) => Uint8Array<ArrayBuffer> | null) | null;
 }
 
 const NO_BYTES: Uint8Array<ArrayBuffer>[] = [];
@@ -57,8 +58,8 @@ export class AnswerStream {
   eventCount = 0;
   usage: TokenUsage | null = null;
   responseId: string | null = null;
-  /** The bytes of the failing frame, in the client's protocol, when the terminal is an in-stream failure. */
-  failureFrame: Uint8Array<ArrayBuffer> | null = null;
+  /** The event behind a failed terminal, when an event told of it. */
+  failing: FailingFrame | null = null;
   /** Called for every frame in order; set by the aggregating reader. */
   onFrame: ((frame: SseFrame, facts: EventFacts) => void) | null = null;
 
@@ -143,12 +144,13 @@ export class AnswerStream {
         case "failure":
           this.eventCount++;
           this.#fail(judgeStreamEnd(this.#progress, this.#options.headers));
-          this.failureFrame = this.#failureBytes(frame, facts);
+          this.failing = { frame, facts, bytes: closedBytes(frame).slice() };
           return out;
         case "success":
           this.eventCount++;
           if (translation === null) append(out, closedBytes(frame));
-          else out.push(...translation.push(frame, facts), ...translation.end());
+          else if (!this.#translate(translation, frame, facts, out)) return out;
+          else out.push(...translation.end({ kind: "closed" }));
           this.terminal = { kind: "success" };
           // Whatever follows a terminal is not for the client (B074).
           return detach(out);
@@ -157,7 +159,7 @@ export class AnswerStream {
           this.eventCount++;
           if (facts.class === "output") this.sawOutput = true;
           if (translation === null) append(out, closedBytes(frame));
-          else out.push(...translation.push(frame, facts));
+          else if (!this.#translate(translation, frame, facts, out)) return out;
       }
     }
     return detach(out);
@@ -171,16 +173,27 @@ export class AnswerStream {
       this.#fail(evidence);
     } else {
       // A chat stream may end without [DONE] once it has said why it finished.
-      if (this.#options.translation !== null) out.push(...this.#options.translation.end());
+      if (this.#options.translation !== null) out.push(...this.#options.translation.end({ kind: "closed" }));
       this.terminal = { kind: "success" };
     }
     return out;
   }
 
-  #failureBytes(frame: SseFrame, facts: EventFacts): Uint8Array<ArrayBuffer> | null {
-    const { translation, rewriteFailure } = this.#options;
-    if (translation !== null) return joinBytes(translation.push(frame, facts));
-    return rewriteFailure?.(frame, facts) ?? closedBytes(frame).slice();
+  /** @returns false when the event cannot be carried over: the stream has failed then. */
+  #translate(
+    translation: StreamTranslation,
+    frame: SseFrame,
+    facts: EventFacts,
+    out: Uint8Array<ArrayBuffer>[],
+  ): boolean {
+    const pieces = translation.push(frame, facts);
+    const { problem } = translation;
+    if (problem === null) {
+      out.push(...pieces);
+      return true;
+    }
+    this.#fail(problem.kind === "in_stream" ? { ...problem, headers: this.#options.headers } : problem);
+    return false;
   }
 
   #fail(evidence: Evidence): void {

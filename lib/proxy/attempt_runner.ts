@@ -9,21 +9,20 @@ import type { ErrorFacts, Evidence } from "../core/evidence.ts";
 import type { Outcome } from "../core/outcome.ts";
 import type { Launch, RequestSpec } from "../core/retry_plan.ts";
 import type { UpstreamResponse } from "../ports.ts";
-import { readErrorFacts, readErrorValue } from "../protocol/error_body.ts";
+import { renderLocal } from "../protocol/answer.ts";
+import { readErrorFacts } from "../protocol/error_body.ts";
 import { filterResponseHeaders } from "../protocol/headers.ts";
 import type { RouteBase } from "../protocol/route.ts";
-import { dialectOf } from "../protocol/dialects.ts";
-import { renderStreamFailure, translateBareError } from "../protocol/answer.ts";
-import { AGGREGATE_LIMIT_BYTES, ResponsesAggregator } from "../protocol/responses_aggregate.ts";
 import type { TokenUsage } from "../protocol/stream_dialect.ts";
 import type { OutgoingRequest } from "../providers/provider.ts";
-import { AnswerStream } from "./answer_stream.ts";
 import type { ProviderEntry, ProxyDeps } from "./deps.ts";
-import type { RequestContext } from "./request_context.ts";
 import type { RequestPlan } from "./pool_runtime.ts";
 import type { RecoverySlot } from "./recovery_slots.ts";
-import { holdStream, type RelayEnd, relayStream } from "./stream_relay.ts";
-import { prepareBody } from "./upstream_body.ts";
+import type { RequestContext } from "./request_context.ts";
+import { digestSignal } from "./session_digest.ts";
+import { readStreamAnswer } from "./stream_answer.ts";
+import type { AnswerTranslating } from "./translation.ts";
+import { prepareBody, upstreamProtocolOf } from "./upstream_body.ts";
 import { readWholeAnswer } from "./whole_answer.ts";
 
 /** What of an upstream answer may still be passed to the client, should the pool decide so. */
@@ -74,6 +73,15 @@ export interface AttemptInput {
   readonly hooks: AttemptHooks;
 }
 
+/** What the readers of an answer need of the attempt it answers. */
+export interface Attempting {
+  readonly entry: ProviderEntry;
+  readonly upstreamProtocol: ClientProtocol;
+  /** Null where the answer goes back in the protocol it came in. */
+  readonly answer: AnswerTranslating | null;
+  fail(evidence: Evidence, relay?: RelayAnswer | null): AttemptResult;
+}
+
 export async function runAttempt(deps: ProxyDeps, input: AttemptInput): Promise<AttemptResult> {
   const { context, launch, plan } = input;
   const nowMs = deps.clock.now();
@@ -81,11 +89,8 @@ export async function runAttempt(deps: ProxyDeps, input: AttemptInput): Promise<
   if (entry === null) {
     throw new Error(`Cannot launch on a provider that is not configured: ${launch.provider}`);
   }
-  const fail = (
-    evidence: Evidence,
-    fingerprint: string | null,
-    relay: RelayAnswer | null = null,
-  ): AttemptResult => ({
+  let fingerprint: string | null = null;
+  const fail = (evidence: Evidence, relay: RelayAnswer | null = null): AttemptResult => ({
     kind: "failed",
     outcome: judge(deps, entry, launch, evidence, context.match.route.base),
     fingerprint,
@@ -96,13 +101,14 @@ export async function runAttempt(deps: ProxyDeps, input: AttemptInput): Promise<
   const usable = ready !== null
     ? { ok: true as const, ...ready }
     : await deps.credentials.prepare(launch.account, context.abort.signal);
-  if (!usable.ok) return fail(usable.evidence, null);
-  if (context.abort.signal.aborted) return fail({ kind: "client_cancelled" }, usable.fingerprint);
+  if (!usable.ok) return fail(usable.evidence);
+  fingerprint = usable.fingerprint;
+  if (context.abort.signal.aborted) return fail({ kind: "client_cancelled" });
 
-  const upstreamProtocol = entry.descriptor.upstreamProtocol(context.protocol, entry.settings);
+  const upstreamProtocol = upstreamProtocolOf(context, entry);
   const outgoing = describeOutgoing(input, entry, upstreamProtocol);
-  const prepared = prepareBody(context, launch, entry, outgoing);
-  if (!prepared.ok) return fail({ kind: "malformed", detail: prepared.problem }, usable.fingerprint);
+  const prepared = prepareBody(context, launch, entry, outgoing, deps.ids, nowMs);
+  if (!prepared.ok) return refuseUncarried(context, prepared, nowMs);
   const { timeouts } = deps.config();
   const result = await deps.upstream.send({
     method: context.method,
@@ -117,39 +123,48 @@ export async function runAttempt(deps: ProxyDeps, input: AttemptInput): Promise<
       : Math.max(1, launch.leaseUntilMs - nowMs),
     attempt: launch.attempt,
   }, context.abort.signal);
-  if (!result.ok) return fail(result.evidence, usable.fingerprint);
+  if (!result.ok) return fail(result.evidence);
 
   const { response } = result;
+  const attempting: Attempting = { entry, upstreamProtocol, answer: prepared.answer, fail };
   deps.pool.progress(plan, launch, "head", deps.clock.now());
   noteHeaders(deps, input, entry, response);
-  if (response.status >= 300) return await readRefusal(deps, response, fail, usable.fingerprint);
-
+  if (response.status >= 300) return await readRefusal(deps, attempting, response);
+  const { route } = context.match;
+  if (context.protocol === "raw" && route.replay === "once") return passThrough(attempting, input, response);
   const contentType = response.headers.get("content-type") ?? "";
   const isStream = contentType.startsWith("text/event-stream") || (contentType === "" && outgoing.streaming);
-  if (context.protocol === "raw" && context.match.route.replay === "once") {
-    return passThrough(input, response);
-  }
-  if (!isStream || context.protocol === "raw") {
-    return await readWholeAnswer(
-      deps,
-      input,
-      entry,
-      upstreamProtocol,
-      response,
-      (evidence, relay) => fail(evidence, usable.fingerprint, relay),
-    );
-  }
-  return await readStreamAnswer(
-    deps,
-    input,
-    entry,
-    upstreamProtocol,
-    response,
-    (evidence, relay) => fail(evidence, usable.fingerprint, relay),
-  );
+  return isStream && context.protocol !== "raw"
+    ? await readStreamAnswer(deps, input, attempting, response)
+    : await readWholeAnswer(deps, input, attempting, response);
 }
 
-export type Fail = (evidence: Evidence, relay?: RelayAnswer | null) => AttemptResult;
+/** A request that cannot be said in this provider's protocol: told which part, nothing sent, nobody blamed. */
+function refuseUncarried(
+  context: RequestContext,
+  refusal: { readonly status: 400 | 413; readonly reason: string },
+  nowMs: number,
+): AttemptResult {
+  const kind = refusal.status === 413 ? "request_too_large" : "invalid_request";
+  const rendered = renderLocal(context.protocol, kind, { requestId: context.id, nowMs }, refusal.reason);
+  return {
+    kind: "failed",
+    outcome: {
+      kind: "request_fault",
+      row: refusal.status === 413 ? 5 : 2,
+      scope: "request",
+      origin: "local",
+      status: refusal.status,
+      code: kind,
+      state: "none",
+    },
+    fingerprint: null,
+    relay: {
+      kind: "passed",
+      response: new Response(rendered.body, { status: rendered.status, headers: rendered.headers }),
+    },
+  };
+}
 
 export function judge(
   deps: ProxyDeps,
@@ -160,7 +175,7 @@ export function judge(
 ): Outcome {
   const nowMs = deps.clock.now();
   const signal = entry.descriptor.readSignal(evidence, { nowMs, model: launch.model, base });
-  return classify(evidence, signal, { nowMs });
+  return classify(evidence, signal, { nowMs, model: launch.model });
 }
 
 function describeOutgoing(
@@ -183,49 +198,65 @@ function describeOutgoing(
   };
 }
 
+/** What the head of an answer tells beside the answer: quota figures, and the turn's state. */
 function noteHeaders(
   deps: ProxyDeps,
   input: AttemptInput,
   entry: ProviderEntry,
   response: UpstreamResponse,
 ): void {
-  const quota = entry.descriptor.readQuotaHeaders(response.headers, deps.clock.now());
   // Figures on a refusal speak of the deadline that came with it; only a 2xx makes a park (ruling 1).
-  if (quota === null || response.status >= 300) return;
+  if (response.status >= 300) return;
+  const { launch, context } = input;
   const nowMs = deps.clock.now();
-  deps.pool.observeQuota(
-    input.launch.account,
-    { ...quota, observedAtMs: nowMs, source: "response_headers" },
-    nowMs,
-  );
+  const quota = entry.descriptor.readQuotaHeaders(response.headers, nowMs);
+  if (quota !== null) {
+    deps.pool.observeQuota(
+      launch.account,
+      { ...quota, observedAtMs: nowMs, source: "response_headers" },
+      nowMs,
+    );
+  }
+  const turnState = response.headers.get("x-codex-turn-state");
+  if (turnState !== null && turnState !== "") {
+    // It brings the next request of this turn back to the account that made it (ruling 8).
+    deps.affinity.bind({
+      session: digestSignal(deps, context.tenant, { kind: "turn_state", value: turnState }),
+      account: launch.account,
+      createdAtMs: nowMs,
+      expiresAtMs: nowMs + deps.config().routing.sessionTtlMs,
+    });
+  }
 }
 
 async function readRefusal(
   deps: ProxyDeps,
+  attempting: Attempting,
   response: UpstreamResponse,
-  fail: (evidence: Evidence, fingerprint: string | null, relay: RelayAnswer | null) => AttemptResult,
-  fingerprint: string,
 ): Promise<AttemptResult> {
   const bytes = await deps.upstream.readErrorBody(response);
   const facts = readErrorFacts(bytes, response.headers.get("content-type"));
-  const headers = filterResponseHeaders(response.headers, false);
-  return fail(
+  const headers = attempting.entry.descriptor.answerHeaders(filterResponseHeaders(response.headers, false));
+  return attempting.fail(
     { kind: "http", status: response.status, headers: response.headers, error: facts },
-    fingerprint,
-    {
-      kind: "http",
-      status: response.status,
-      headers,
-      bytes,
-      facts,
-    },
+    { kind: "http", status: response.status, headers, bytes, facts },
   );
 }
 
+/** The headers of an answer that goes to the client: the upstream's as far as they may, and our id. */
+export function answerHeaders(
+  attempting: Attempting,
+  response: UpstreamResponse,
+  requestId: string,
+): Headers {
+  const headers = attempting.entry.descriptor.answerHeaders(filterResponseHeaders(response.headers, false));
+  headers.set("x-request-id", requestId);
+  return headers;
+}
+
 /** Once-only raw routes: the upstream's answer as it is, natively, without a hop. */
-function passThrough(input: AttemptInput, response: UpstreamResponse): AttemptResult {
-  const headers = filterResponseHeaders(response.headers, false);
-  headers.set("x-request-id", input.context.id);
+function passThrough(attempting: Attempting, input: AttemptInput, response: UpstreamResponse): AttemptResult {
+  const headers = answerHeaders(attempting, response, input.context.id);
   if (response.contentLength !== null) headers.set("content-length", String(response.contentLength));
   input.hooks.commit(input.launch);
   input.hooks.finished(input.launch, SUCCESS, response.status, null);
@@ -233,177 +264,3 @@ function passThrough(input: AttemptInput, response: UpstreamResponse): AttemptRe
 }
 
 export const SUCCESS: Outcome = classify({ kind: "success" }, null, { nowMs: 0 });
-
-async function readStreamAnswer(
-  deps: ProxyDeps,
-  input: AttemptInput,
-  entry: ProviderEntry,
-  upstreamProtocol: ClientProtocol,
-  response: UpstreamResponse,
-  fail: Fail,
-): Promise<AttemptResult> {
-  const { context, launch, plan, slot } = input;
-  if (response.body === null) return fail({ kind: "malformed", detail: "no_body" });
-  const config = deps.config();
-  const dialect = dialectOf(upstreamProtocol);
-  const stream: AnswerStream = new AnswerStream({
-    body: response.body,
-    headers: response.headers,
-    dialect,
-    translation: null,
-    observer: {
-      quota: (reading) => {
-        const nowMs = deps.clock.now();
-        deps.pool.observeQuota(
-          launch.account,
-          { ...reading, observedAtMs: nowMs, source: "stream_event" },
-          nowMs,
-        );
-      },
-    },
-    bodyFailure: (error) => deps.upstream.bodyFailure(error),
-    rewriteFailure: context.protocol !== "responses" ? null : (frame) =>
-      translateBareError(frame, {
-        requestId: context.id,
-        ...(stream.responseId === null ? {} : { responseId: stream.responseId }),
-      }),
-  });
-  if (!context.wantsStream) return await aggregate(deps, input, stream, response, fail);
-
-  const { bootstrap } = config.streaming;
-  const withheld = slot !== null && launch.probe === "none";
-  const hold = await holdStream(
-    stream,
-    withheld
-      ? {
-        until: "success",
-        maxEvents: Infinity,
-        maxBytes: config.streaming.recovery.maxBufferBytes,
-        untilMs: Infinity,
-        idleMs: config.timeouts.idleMs,
-      }
-      : {
-        until: "output",
-        maxEvents: bootstrap.maxEvents,
-        maxBytes: bootstrap.maxBytes,
-        untilMs: deps.clock.now() + bootstrap.maxHoldMs,
-        idleMs: config.timeouts.idleMs,
-      },
-    deps.clock,
-  );
-  const headers = streamHeaders(response, context.id);
-  if (hold.kind === "failed") {
-    stream.cancel();
-    const facts = hold.evidence.kind === "in_stream" ? hold.evidence.error : readErrorValue(null);
-    return fail(hold.evidence, {
-      kind: "held",
-      headers,
-      held: hold.held,
-      failureFrame: stream.failureFrame,
-      facts,
-    });
-  }
-  if (withheld && hold.why === "overflow") deps.recoverySlots.failedOpen.overflow++;
-  if (stream.sawOutput || stream.terminal !== null) {
-    deps.pool.progress(plan, launch, "semantic", deps.clock.now());
-  }
-  input.hooks.commit(launch);
-  let semantic = stream.sawOutput;
-  const body = relayStream(stream, hold.held, {
-    clock: deps.clock,
-    idleMs: config.timeouts.idleMs,
-    keepaliveMs: config.streaming.keepaliveMs,
-    failureFrame: (evidence) =>
-      renderStreamFailure(context.protocol, {
-        code: evidence.kind === "incomplete" ? "stream_incomplete" : "upstream_unavailable",
-        message: evidence.kind === "incomplete"
-          ? "The upstream ended the stream before it was complete"
-          : "The upstream connection failed",
-        requestId: context.id,
-        ...(stream.responseId === null ? {} : { responseId: stream.responseId }),
-      }),
-    onHeldDelivered: () => slot?.release(),
-    onEnd: (end) => {
-      if (!semantic && stream.sawOutput) {
-        semantic = true;
-        deps.pool.progress(plan, launch, "semantic", deps.clock.now());
-      }
-      input.hooks.finished(
-        launch,
-        outcomeOf(deps, entry, launch, end, context.match.route.base),
-        200,
-        stream.usage,
-      );
-    },
-  });
-  return { kind: "committed", response: new Response(body, { status: 200, headers }) };
-}
-
-function outcomeOf(
-  deps: ProxyDeps,
-  entry: ProviderEntry,
-  launch: Launch,
-  end: RelayEnd,
-  base: RouteBase,
-): Outcome {
-  switch (end.kind) {
-    case "success":
-      return SUCCESS;
-    case "cancelled":
-      return judge(deps, entry, launch, { kind: "client_cancelled" }, base);
-    case "failed":
-      return judge(deps, entry, launch, end.evidence, base);
-  }
-}
-
-function streamHeaders(response: UpstreamResponse, requestId: string): Headers {
-  const headers = filterResponseHeaders(response.headers, false);
-  headers.set("content-type", "text/event-stream; charset=utf-8");
-  headers.set("cache-control", "no-cache");
-  headers.set("x-request-id", requestId);
-  return headers;
-}
-
-/** Whole answer for a JSON client out of a stream (ruling 11); nothing is committed before its terminal. */
-async function aggregate(
-  deps: ProxyDeps,
-  input: AttemptInput,
-  stream: AnswerStream,
-  response: UpstreamResponse,
-  fail: Fail,
-): Promise<AttemptResult> {
-  const { context, launch, plan } = input;
-  const aggregator = new ResponsesAggregator(response.headers);
-  stream.onFrame = (frame, facts) => aggregator.add(frame, facts);
-  const hold = await holdStream(stream, {
-    until: "success",
-    maxEvents: Infinity,
-    maxBytes: AGGREGATE_LIMIT_BYTES,
-    untilMs: Infinity,
-    idleMs: deps.config().timeouts.idleMs,
-  }, deps.clock);
-  const facts = hold.kind === "failed" && hold.evidence.kind === "in_stream"
-    ? hold.evidence.error
-    : readErrorValue(null);
-  const relay: RelayAnswer = { kind: "held", headers: new Headers(), held: [], failureFrame: null, facts };
-  if (hold.kind === "failed") {
-    stream.cancel();
-    return fail(hold.evidence, relay);
-  }
-  const whole = hold.why === "success"
-    ? aggregator.result()
-    : { ok: false as const, evidence: { kind: "malformed", detail: "too_large" } as Evidence };
-  if (!whole.ok) {
-    stream.cancel();
-    return fail(whole.evidence, relay);
-  }
-  stream.drain();
-  deps.pool.progress(plan, launch, "semantic", deps.clock.now());
-  const headers = filterResponseHeaders(response.headers, false);
-  headers.set("content-type", "application/json");
-  headers.delete("cache-control");
-  headers.set("x-request-id", context.id);
-  input.hooks.commit(launch);
-  input.hooks.finished(launch, SUCCESS, 200, stream.usage);
-  return { kind: "committed", response: new Response(JSON.stringify(whole.json), { status: 200, headers }) };
-}

@@ -13,6 +13,7 @@ import type { TokenUsage } from "../protocol/stream_dialect.ts";
 import { type AdmissionSources, admit, type Tenant } from "./admission.ts";
 import type { ProxyDeps } from "./deps.ts";
 import type { RequestContext } from "./request_context.ts";
+import { digestSignal } from "./session_digest.ts";
 import {
   type BodyFields,
   type BodyProblem,
@@ -109,6 +110,16 @@ async function serve(
     idempotencyKey: headers.get("idempotency-key"),
     receivedAtMs,
   });
+  if (spec.targets.length + spec.fallbacks.length === 0) {
+    deps.cancelWatch.remove(watched);
+    return refuse(
+      deps,
+      "not_found",
+      route.protocol,
+      id,
+      "No configured provider of this model serves this route",
+    );
+  }
   const context: RequestContext = {
     id,
     receivedAtMs,
@@ -185,6 +196,8 @@ function describeRequest(deps: HandlerDeps, described: Described): RequestSpec {
     describeBody(body),
   );
   const model = fields?.model ?? null;
+  const serves = ({ provider }: { readonly provider: string }): boolean =>
+    deps.provider(provider)?.descriptor.serves(match.route) ?? false;
   const resolved = match.route.base === "any"
     ? resolveModel(config, deps.listedModels(), match.route.protocol, model)
     : { targets: [{ provider: CODEX_PROVIDER, model }], fallbacks: [], pool: null };
@@ -196,8 +209,8 @@ function describeRequest(deps: HandlerDeps, described: Described): RequestSpec {
     route: match.route.name,
     tenant: described.tenant.id,
     model,
-    targets: route.targets,
-    fallbacks: route.fallbacks,
+    targets: route.targets.filter(serves),
+    fallbacks: route.fallbacks.filter(serves),
     replay: replay.replayable ? "replayable" : "once",
     bound,
     session: sessions[0] ?? null,
@@ -222,11 +235,6 @@ function describeBody(body: RequestBody): BodyKnowledge {
         ? { kind: "unknown", lengthBytes: null }
         : { kind: "over_limit", lengthBytes: body.length };
   }
-}
-
-/** SHA-256 of tenant, kind and value joined by NUL (state-machine-facts 2A.8 #5). */
-export function digestSignal(deps: ProxyDeps, tenant: Tenant, signal: SessionSignal): string {
-  return deps.digest.sha256(`${tenant.id}\0${signal.kind}\0${signal.value}`);
 }
 
 function digestSessions(deps: ProxyDeps, tenant: Tenant, signals: readonly SessionSignal[]): string[] {

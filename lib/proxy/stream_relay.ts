@@ -85,7 +85,7 @@ export interface RelayOptions {
   readonly idleMs: number;
   /** 0 = off. Comment frames while the upstream is silent. */
   readonly keepaliveMs: number;
-  /** The frame that tells the client of a failure no frame of the upstream told of; null when its protocol has none. */
+  /** The frame that tells the client how its stream ended, in its own protocol. */
   readonly failureFrame: (evidence: Evidence) => Uint8Array<ArrayBuffer>;
   /** Called exactly once. */
   readonly onEnd: (end: RelayEnd) => void;
@@ -122,8 +122,9 @@ export function relayStream(
   const finish = (): void => {
     const terminal = stream.terminal!;
     if (terminal.kind === "failed") {
-      const frame = stream.failureFrame ??
-        (terminal.evidence.kind === "client_cancelled" ? null : options.failureFrame(terminal.evidence));
+      const frame = terminal.evidence.kind === "client_cancelled"
+        ? null
+        : options.failureFrame(terminal.evidence);
       if (frame !== null && frame.length > 0) controller.enqueue(frame);
       stream.cancel();
       end(terminal);

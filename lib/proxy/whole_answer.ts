@@ -7,31 +7,36 @@ import type { UpstreamResponse } from "../ports.ts";
 import { hasErrorObject, readErrorValue } from "../protocol/error_body.ts";
 import { findMember, scanTopLevel } from "../protocol/json_scan.ts";
 import type { TokenUsage } from "../protocol/stream_dialect.ts";
-import { filterResponseHeaders } from "../protocol/headers.ts";
 import { readChatUsage, readMessagesUsage, readResponsesUsage } from "../protocol/token_usage.ts";
-import { type AttemptInput, type AttemptResult, type Fail, SUCCESS } from "./attempt_runner.ts";
-import type { ProviderEntry, ProxyDeps } from "./deps.ts";
+import type { JsonObject } from "../protocol/translate/json.ts";
+import {
+  answerHeaders,
+  type Attempting,
+  type AttemptInput,
+  type AttemptResult,
+  SUCCESS,
+} from "./attempt_runner.ts";
+import type { ProxyDeps } from "./deps.ts";
 import { concat } from "./request_body.ts";
+import { evidenceOf } from "./stream_answer.ts";
+import { encode } from "./translation.ts";
 
 export const WHOLE_ANSWER_LIMIT_BYTES = 8_388_608;
 
 export async function readWholeAnswer(
   deps: ProxyDeps,
   input: AttemptInput,
-  _entry: ProviderEntry,
-  upstreamProtocol: ClientProtocol,
+  attempting: Attempting,
   response: UpstreamResponse,
-  fail: Fail,
 ): Promise<AttemptResult> {
   const { context, launch, plan } = input;
-  const headers = filterResponseHeaders(response.headers, false);
-  headers.set("x-request-id", context.id);
+  const headers = answerHeaders(attempting, response, context.id);
   if (context.method === "HEAD" || response.status === 204) {
     input.hooks.commit(launch);
     input.hooks.finished(launch, SUCCESS, response.status, null);
     return { kind: "committed", response: new Response(null, { status: response.status, headers }) };
   }
-  if (response.body === null) return fail({ kind: "malformed", detail: "no_body" });
+  if (response.body === null) return attempting.fail({ kind: "malformed", detail: "no_body" });
   const reader = response.body.getReader();
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let total = 0;
@@ -41,30 +46,47 @@ export async function readWholeAnswer(
       if (done) break;
       chunks.push(value);
       total += value.length;
-      if (total > WHOLE_ANSWER_LIMIT_BYTES) return streamOn(deps, input, response, headers, chunks, reader);
+      if (total <= WHOLE_ANSWER_LIMIT_BYTES) continue;
+      if (attempting.answer === null) return streamOn(deps, input, response, headers, chunks, reader);
+      // What has to be translated cannot stream on.
+      reader.cancel().catch(() => {});
+      return attempting.fail({ kind: "malformed", detail: "answer_too_large" });
     }
   } catch (error) {
-    return fail(deps.upstream.bodyFailure(error));
+    return attempting.fail(deps.upstream.bodyFailure(error));
   }
-  const bytes = concat(chunks, total);
-  const problem = checkDocument(bytes, upstreamProtocol);
-  if (problem.kind === "malformed") return fail({ kind: "malformed", detail: problem.detail });
+  const bytes = deps.upstream.undoMissingLabel(concat(chunks, total), WHOLE_ANSWER_LIMIT_BYTES);
+  const problem = checkDocument(bytes, attempting.upstreamProtocol);
+  if (problem.kind === "malformed") return attempting.fail({ kind: "malformed", detail: problem.detail });
   if (problem.kind === "error") {
     const error = readErrorValue(problem.json);
-    return fail({ kind: "in_stream", error, headers: response.headers }, {
-      kind: "held",
+    const relay = {
+      kind: "held" as const,
       headers: new Headers(),
       held: [],
       failureFrame: null,
       facts: error,
-    });
+    };
+    return attempting.fail({ kind: "in_stream", error, headers: response.headers }, relay);
+  }
+  let body = bytes;
+  if (attempting.answer !== null) {
+    const document = parseSafely(bytes, 0, bytes.length) as JsonObject;
+    const translated = attempting.answer.translator.answer(document, attempting.answer.context);
+    if (!translated.ok) return attempting.fail(evidenceOf(translated.problem, response));
+    body = encode(translated.body);
   }
   deps.pool.progress(plan, launch, "semantic", deps.clock.now());
-  headers.set("content-type", response.headers.get("content-type") ?? "application/json");
+  headers.set(
+    "content-type",
+    attempting.answer === null ? response.headers.get("content-type") ?? JSON_TYPE : JSON_TYPE,
+  );
   input.hooks.commit(launch);
   input.hooks.finished(launch, SUCCESS, response.status, problem.usage);
-  return { kind: "committed", response: new Response(bytes, { status: response.status, headers }) };
+  return { kind: "committed", response: new Response(body, { status: response.status, headers }) };
 }
+
+const JSON_TYPE = "application/json";
 
 type Document =
   | { readonly kind: "good"; readonly usage: TokenUsage | null }

@@ -1,0 +1,255 @@
+/**
+ * An upstream's event stream as the answer to a client: held, committed and relayed, or gathered into one document.
+ */
+import type { ErrorFacts, Evidence } from "../core/evidence.ts";
+import type { Outcome } from "../core/outcome.ts";
+import type { UpstreamResponse } from "../ports.ts";
+import { renderStreamFailure, translateBareError } from "../protocol/answer.ts";
+import { dialectOf } from "../protocol/dialects.ts";
+import { readErrorValue } from "../protocol/error_body.ts";
+import { AGGREGATE_LIMIT_BYTES, ResponsesAggregator } from "../protocol/responses_aggregate.ts";
+import type { StreamTranslation } from "../protocol/translate/translator.ts";
+import { AnswerStream, type FailingFrame, joinBytes } from "./answer_stream.ts";
+import {
+  answerHeaders,
+  type Attempting,
+  type AttemptInput,
+  type AttemptResult,
+  judge,
+  type RelayAnswer,
+  SUCCESS,
+} from "./attempt_runner.ts";
+import type { ProxyDeps } from "./deps.ts";
+import { type HoldPolicy, holdStream, type RelayEnd, relayStream } from "./stream_relay.ts";
+
+export async function readStreamAnswer(
+  deps: ProxyDeps,
+  input: AttemptInput,
+  attempting: Attempting,
+  response: UpstreamResponse,
+): Promise<AttemptResult> {
+  const { context, launch, plan, slot } = input;
+  if (response.body === null) return attempting.fail({ kind: "malformed", detail: "no_body" });
+  const translation = attempting.answer === null || !context.wantsStream
+    ? null
+    : attempting.answer.translator.startStream(attempting.answer.context);
+  const stream = openStream(deps, input, attempting, response, translation);
+  if (!context.wantsStream) return await gather(deps, input, attempting, stream, response);
+
+  const withheld = slot !== null && launch.probe === "none";
+  const hold = await holdStream(stream, withheld ? withholdPolicy(deps) : bootstrapPolicy(deps), deps.clock);
+  const headers = streamHeaders(attempting, response, context.id);
+  if (hold.kind === "failed") {
+    stream.cancel();
+    return attempting.fail(hold.evidence, {
+      kind: "held",
+      headers,
+      held: hold.held,
+      failureFrame: relayedFailure(input, stream, translation),
+      facts: factsOf(hold.evidence),
+    });
+  }
+  if (withheld && hold.why === "overflow") deps.recoverySlots.failedOpen.overflow++;
+  if (stream.sawOutput || stream.terminal !== null) {
+    deps.pool.progress(plan, launch, "semantic", deps.clock.now());
+  }
+  input.hooks.commit(launch);
+  let semantic = stream.sawOutput;
+  let outcome: Outcome | null = null;
+  const judgeEnd = (end: RelayEnd): Outcome => {
+    if (end.kind === "success") return SUCCESS;
+    const evidence: Evidence = end.kind === "cancelled" ? { kind: "client_cancelled" } : end.evidence;
+    return judge(deps, attempting.entry, launch, evidence, context.match.route.base);
+  };
+  const { timeouts, streaming } = deps.config();
+  const body = relayStream(stream, hold.held, {
+    clock: deps.clock,
+    idleMs: timeouts.idleMs,
+    keepaliveMs: streaming.keepaliveMs,
+    failureFrame: (evidence) => {
+      outcome = judgeEnd({ kind: "failed", evidence });
+      return committedFailure(input, stream, translation, evidence, outcome);
+    },
+    onHeldDelivered: () => slot?.release(),
+    onEnd: (end) => {
+      if (!semantic && stream.sawOutput) {
+        semantic = true;
+        deps.pool.progress(plan, launch, "semantic", deps.clock.now());
+      }
+      input.hooks.finished(launch, outcome ?? judgeEnd(end), 200, stream.usage);
+    },
+  });
+  return { kind: "committed", response: new Response(body, { status: 200, headers }) };
+}
+
+function openStream(
+  deps: ProxyDeps,
+  input: AttemptInput,
+  attempting: Attempting,
+  response: UpstreamResponse,
+  translation: StreamTranslation | null,
+): AnswerStream {
+  return new AnswerStream({
+    body: response.body!,
+    headers: response.headers,
+    dialect: dialectOf(attempting.upstreamProtocol),
+    translation,
+    observer: {
+      quota: (reading) => {
+        const nowMs = deps.clock.now();
+        deps.pool.observeQuota(input.launch.account, {
+          ...reading,
+          observedAtMs: nowMs,
+          source: "stream_event",
+        }, nowMs);
+      },
+    },
+    bodyFailure: (error) => deps.upstream.bodyFailure(error),
+  });
+}
+
+/** The bootstrap hold (ruling 5): until the first output, within three bounds. */
+function bootstrapPolicy(deps: ProxyDeps): HoldPolicy {
+  const { streaming, timeouts } = deps.config();
+  return {
+    until: "output",
+    maxEvents: streaming.bootstrap.maxEvents,
+    maxBytes: streaming.bootstrap.maxBytes,
+    untilMs: deps.clock.now() + streaming.bootstrap.maxHoldMs,
+    idleMs: timeouts.idleMs,
+  };
+}
+
+/** Recovery withholds until a terminal success; only its byte bound lets go earlier. */
+function withholdPolicy(deps: ProxyDeps): HoldPolicy {
+  const { streaming, timeouts } = deps.config();
+  return {
+    until: "success",
+    maxEvents: Infinity,
+    maxBytes: streaming.recovery.maxBufferBytes,
+    untilMs: Infinity,
+    idleMs: timeouts.idleMs,
+  };
+}
+
+function factsOf(evidence: Evidence): ErrorFacts {
+  return evidence.kind === "in_stream" ? evidence.error : readErrorValue(null);
+}
+
+/** The failing frame as the client may be shown it: a request-scoped failure keeps the upstream's own words. */
+function relayedFailure(
+  input: AttemptInput,
+  stream: AnswerStream,
+  translation: StreamTranslation | null,
+): Uint8Array<ArrayBuffer> | null {
+  const failing = stream.failing;
+  if (failing === null) return null;
+  return translation === null
+    ? ownFailure(input, stream, failing)
+    : joinBytes(translation.push(failing.frame, failing.facts));
+}
+
+/** Same protocol: the frame as it came, except that a bare `error` becomes what Codex acts on. */
+function ownFailure(
+  input: AttemptInput,
+  stream: AnswerStream,
+  failing: FailingFrame,
+): Uint8Array<ArrayBuffer> {
+  const { context } = input;
+  const reworded = context.protocol !== "responses" ? null : translateBareError(failing.frame, {
+    requestId: context.id,
+    ...(stream.responseId === null ? {} : { responseId: stream.responseId }),
+  });
+  return reworded ?? failing.bytes;
+}
+
+function committedFailure(
+  input: AttemptInput,
+  stream: AnswerStream,
+  translation: StreamTranslation | null,
+  evidence: Evidence,
+  outcome: Outcome,
+): Uint8Array<ArrayBuffer> {
+  const { context } = input;
+  if (stream.failing !== null && (translation === null || outcome.kind === "request_fault")) {
+    return relayedFailure(input, stream, translation)!;
+  }
+  const incomplete = evidence.kind === "incomplete";
+  const failure = {
+    status: incomplete ? 408 : 502,
+    code: incomplete ? "stream_incomplete" : "upstream_unavailable",
+    message: incomplete
+      ? "The upstream ended the stream before it was complete"
+      : "The upstream failed while it was answering",
+  };
+  if (translation !== null) return joinBytes(translation.end({ kind: "failed", failure }));
+  return renderStreamFailure(context.protocol, {
+    ...failure,
+    requestId: context.id,
+    ...(stream.responseId === null ? {} : { responseId: stream.responseId }),
+  });
+}
+
+function streamHeaders(attempting: Attempting, response: UpstreamResponse, requestId: string): Headers {
+  const headers = answerHeaders(attempting, response, requestId);
+  headers.set("content-type", "text/event-stream; charset=utf-8");
+  headers.set("cache-control", "no-cache");
+  return headers;
+}
+
+/** Whole answer for a JSON client out of a stream (ruling 11); nothing is committed before its terminal. */
+async function gather(
+  deps: ProxyDeps,
+  input: AttemptInput,
+  attempting: Attempting,
+  stream: AnswerStream,
+  response: UpstreamResponse,
+): Promise<AttemptResult> {
+  const { context, launch, plan } = input;
+  const aggregator = new ResponsesAggregator(response.headers);
+  stream.onFrame = (frame, facts) => aggregator.add(frame, facts);
+  const hold = await holdStream(stream, {
+    until: "success",
+    maxEvents: Infinity,
+    maxBytes: AGGREGATE_LIMIT_BYTES,
+    untilMs: Infinity,
+    idleMs: deps.config().timeouts.idleMs,
+  }, deps.clock);
+  const fail = (evidence: Evidence): AttemptResult => {
+    stream.cancel();
+    const relay: RelayAnswer = {
+      kind: "held",
+      headers: new Headers(),
+      held: [],
+      failureFrame: null,
+      facts: factsOf(evidence),
+    };
+    return attempting.fail(evidence, relay);
+  };
+  if (hold.kind === "failed") return fail(hold.evidence);
+  if (hold.why !== "success") return fail({ kind: "malformed", detail: "answer_too_large" });
+  const whole = aggregator.result();
+  if (!whole.ok) return fail(whole.evidence);
+  let document = whole.json;
+  if (attempting.answer !== null) {
+    const translated = attempting.answer.translator.answer(document, attempting.answer.context);
+    if (!translated.ok) return fail(evidenceOf(translated.problem, response));
+    document = translated.body;
+  }
+  stream.drain();
+  deps.pool.progress(plan, launch, "semantic", deps.clock.now());
+  const headers = answerHeaders(attempting, response, context.id);
+  headers.set("content-type", "application/json");
+  headers.delete("cache-control");
+  input.hooks.commit(launch);
+  input.hooks.finished(launch, SUCCESS, 200, stream.usage);
+  return { kind: "committed", response: new Response(JSON.stringify(document), { status: 200, headers }) };
+}
+
+/** A translated answer's problem with the headers it came with. */
+export function evidenceOf(
+  problem: NonNullable<StreamTranslation["problem"]>,
+  response: UpstreamResponse,
+): Evidence {
+  return problem.kind === "in_stream" ? { ...problem, headers: response.headers } : problem;
+}
