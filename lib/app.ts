@@ -19,6 +19,7 @@ import type {
   UsageClient,
 } from "./ports.ts";
 import { AccountDirectory } from "./proxy/account_directory.ts";
+import { renderLocal } from "./protocol/answer.ts";
 import { AccountCredentials } from "./proxy/account_credentials.ts";
 import { type AdmissionSources, admit } from "./proxy/admission.ts";
 import { CancelWatch } from "./proxy/cancel_watch.ts";
@@ -248,7 +249,13 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
       version: VERSION,
       readiness,
       management,
-      models: (request, search) => catalog.answer(request, search),
+      models: (request, search) => {
+        const admission = admit(request.headers, { admitsAccountToken: true }, deps.admission);
+        if (admission.ok) return catalog.answer(request, search);
+        const context = { requestId: ids.requestId(), nowMs: clock.now() };
+        const { status, headers, body } = renderLocal("raw", admission.problem, context);
+        return new Response(body, { status, headers });
+      },
       metrics: () => null,
       status: () => null,
     }),

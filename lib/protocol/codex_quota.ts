@@ -4,6 +4,7 @@
  * Source: wire-facts 3.1, 3.2. Slots are not stable by plan, so a window is named after its length.
  */
 import type { QuotaReading, QuotaWindow } from "../core/records.ts";
+import { nameWindow } from "./window_name.ts";
 import { type JsonObject, readObject, readString } from "./event_data.ts";
 
 /** A reading whose moment and source the caller fills in. */
@@ -37,20 +38,9 @@ export function readRateLimitsEvent(json: unknown): QuotaNotice | null {
   };
 }
 
-/**
- * Name of a window by its length, so that readings of headers, events and the usage page speak of one thing.
- *
- * @param minutes  null or not stated: the slot's own name.
- */
-export function quotaWindowName(minutes: number | null, slot: string): string {
-  if (minutes === null) return slot;
-  if (minutes === 300) return "5h";
-  return minutes === 10_080 ? "7d" : `${minutes}m`;
-}
-
-/** The model family a limit id stands for, spelled with underscores; `null`: the whole account. */
+/** The model family a limit id stands for, spelled with dashes as in the headers; `null`: the whole account. */
 export function modelFamilyOf(limitId: string | null): string | null {
-  const id = (limitId ?? "").trim().toLowerCase().replaceAll("-", "_");
+  const id = (limitId ?? "").trim().toLowerCase().replaceAll(/[_\s]+/g, "-");
   return id === "" || ACCOUNT_LIMITS.has(id) ? null : id;
 }
 
@@ -61,7 +51,7 @@ function readWindow(slot: string, window: JsonObject | null, family: string | nu
   if (minutes === 0) return [];
   const resetAt = readNumber(window["reset_at"]) ?? readNumber(window["resets_at"]);
   return [{
-    name: quotaWindowName(minutes, slot),
+    name: nameWindow(minutes === null ? null : minutes * 60_000, slot),
     usedPercent: readNumber(window["used_percent"]),
     resetAtMs: resetAt === null || resetAt <= 0 ? null : Math.ceil(resetAt * 1000),
     modelFamily: family,

@@ -2,7 +2,7 @@
 import type { HeaderLookup } from "../core/evidence.ts";
 import type { QuotaWindow } from "../core/records.ts";
 import type { QuotaFigures } from "./provider.ts";
-import { nameWindow } from "./window_name.ts";
+import { nameWindow } from "../protocol/window_name.ts";
 
 /** Limit ids that cover the whole account; every other id is a family of models. */
 const ACCOUNT_LIMITS = ["codex", "premium"] as const;

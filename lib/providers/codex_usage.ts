@@ -3,7 +3,7 @@ import type { QuotaWindow } from "../core/records.ts";
 import { readCredits, readLimitId, readPlan } from "./codex_quota.ts";
 import { type JsonObject, readBoolean, readNumber, readObject } from "./page_values.ts";
 import type { QuotaFigures } from "./provider.ts";
-import { nameWindow } from "./window_name.ts";
+import { nameWindow } from "../protocol/window_name.ts";
 
 const SLOTS = ["primary_window", "secondary_window", "tertiary_window"] as const;
 /** As with headers: no plan has so many families. */

@@ -3,7 +3,7 @@ import { readTimeMs } from "../core/credential.ts";
 import type { QuotaWindow } from "../core/records.ts";
 import { readNumber, readObject, readText } from "./page_values.ts";
 import type { QuotaFigures } from "./provider.ts";
-import { nameWindow } from "./window_name.ts";
+import { nameWindow } from "../protocol/window_name.ts";
 
 /** A `unit` in ms: 3 counts hours, 6 weeks; the page's others are not known. */
 const UNIT_MS: ReadonlyMap<number, number> = new Map([[3, 3_600_000], [6, 604_800_000]]);

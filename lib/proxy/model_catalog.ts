@@ -168,7 +168,7 @@ export class ModelCatalog {
       const result = await this.#deps.upstream.send({
         method: "GET",
         url,
-        headers: entry.descriptor.headers(listRequest(), entry.settings, usable.credential),
+        headers: entry.descriptor.pageHeaders(entry.settings, usable.credential),
         body: null,
         bodyLength: null,
         fresh: false,
@@ -205,31 +205,6 @@ function listUrl(entry: ProviderEntry, version: string): string | null {
     case "zai":
       return null;
   }
-}
-
-function listRequest(): Parameters<ProviderEntry["descriptor"]["headers"]>[0] {
-  return {
-    route: {
-      name: "wham_usage",
-      methods: ["GET"],
-      paths: [],
-      base: "codex",
-      upstreamPath: "/models",
-      protocol: "raw",
-      replay: "replayable",
-      websocket: false,
-      admitsAccountToken: false,
-      namesModel: false,
-    },
-    upstreamPath: "/models",
-    search: "",
-    method: "GET",
-    clientHeaders: new Headers(),
-    protocol: "raw",
-    streaming: false,
-    keepTurnState: false,
-    websocket: false,
-  };
 }
 
 /** Codex gives `models[].slug`, everybody else `data[].id`. */

@@ -70,13 +70,6 @@ export class SessionBindings {
     return this.#moved.has(session);
   }
 
-  /** Ties one digest to this account, whoever held it: it names a thing that account itself made. */
-  claim(session: string, account: AccountId, nowMs: number): void {
-    const row = this.#store.get(session);
-    if (row === null || row.account === account) this.keep([session], account, nowMs);
-    else this.#moveOne(session, row.account, account, nowMs);
-  }
-
   dropAccount(account: AccountId): void {
     this.#store.dropAccount(account);
   }

@@ -115,16 +115,6 @@ export class PoolRuntime {
     return this.#context.bindings.lookup(sessions, nowMs);
   }
 
-  /**
-   * Remembers that a token the upstream made (its turn state) belongs to the account that made it, so that
-   * `lookupBinding` brings it back there (ruling 8). It never moves with the conversation.
-   *
-   * @param session  tenant-scoped digest of the token.
-   */
-  claimAlias(account: AccountId, session: string, nowMs: number): void {
-    this.#change(account, () => this.#context.bindings.claim(session, account, nowMs));
-  }
-
   /** A usage page, a header on a 2xx or a notice in a stream: may park, never a deadline, never a strike. */
   observeQuota(account: AccountId, reading: QuotaReading, nowMs: number): void {
     this.#change(account, (slot) => this.#keeper.observeQuota(slot, reading, nowMs));

@@ -267,7 +267,7 @@ const quotas: { name: string; json: Record<string, unknown>; want: EventFacts["q
     want: {
       windows: [
         { name: "7d", usedPercent: 1, resetAtMs: null, modelFamily: null },
-        { name: "43200m", usedPercent: 3, resetAtMs: null, modelFamily: null },
+        { name: "30d", usedPercent: 3, resetAtMs: null, modelFamily: null },
       ],
       limitReached: null,
       servesBeyondWindows: false,
@@ -287,7 +287,7 @@ const quotas: { name: string; json: Record<string, unknown>; want: EventFacts["q
         name: "primary",
         usedPercent: 100,
         resetAtMs: 1_775_317_531_000,
-        modelFamily: "codex_bengalfox",
+        modelFamily: "codex-bengalfox",
       }],
       limitReached: null,
       servesBeyondWindows: true,

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { CODEX } from "../../lib/providers/codex.ts";
 import { readLimitId, readPlan } from "../../lib/providers/codex_quota.ts";
 import { parseUsage } from "../../lib/providers/codex_usage.ts";
-import { nameWindow } from "../../lib/providers/window_name.ts";
+import { nameWindow } from "../../lib/protocol/window_name.ts";
 
 const NOW = 1_775_000_000_000;
 const read = (headers: Record<string, string>) => CODEX.readQuotaHeaders(new Headers(headers), NOW);

@@ -334,29 +334,3 @@ Deno.test("a conversation older than the process may have moved before: its stat
   const result = driver.session("s", inOrder(sealed, outcomes.success()));
   assertEquals(result.launches.map((launch) => launch.cause), ["first", "strip_state"]);
 });
-
-Deno.test("claimAlias() ties a turn state to the account that made it, and a failover leaves it there (ruling 8)", () => {
-  const driver = new Driver(["a", "b"]);
-  driver.session("s", OK);
-  driver.pool.claimAlias("a", "ts-1", driver.nowMs);
-  const limited = perAccount({
-    a: [outcomes.limitedUntil(driver.nowMs + MINUTE_MS)],
-    b: [outcomes.success()],
-  });
-  driver.session("s", limited);
-  assertEquals([holder(driver), holder(driver, "ts-1")], ["b", "a"]);
-  // The token comes back: to its maker while that one may serve, and the conversation itself stays where it is.
-  driver.advance(MINUTE_MS);
-  assertEquals(driver.run(OK, { session: "s", bound: holder(driver, "ts-1") }).served!.account, "a");
-  assertEquals(holder(driver), "b");
-  driver.pool.setEnabled("a", false, driver.nowMs);
-  assertEquals(driver.run(OK, { session: "s", bound: "a" }).served!.account, "b");
-});
-
-Deno.test("claimAlias() follows the account that made it last, and ignores an unknown one", () => {
-  const driver = new Driver(["a", "b"]);
-  driver.pool.claimAlias("a", "ts-1", driver.nowMs);
-  driver.pool.claimAlias("b", "ts-1", driver.nowMs);
-  driver.pool.claimAlias("x", "ts-1", driver.nowMs);
-  assertEquals(holder(driver, "ts-1"), "b");
-});

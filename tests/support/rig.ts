@@ -55,7 +55,7 @@ export class Rig implements AsyncDisposable {
   readonly clock = new FakeClock();
   readonly provider: SimulatedProvider;
   readonly folder = new TempFolder();
-  readonly #options: RigOptions;
+  #options: RigOptions;
   #logText = "";
   #app: App | null = null;
 
@@ -128,6 +128,11 @@ export class Rig implements AsyncDisposable {
     const parsed = parseConfig(text, { homeDir: this.folder.path, get: () => undefined });
     if (!parsed.ok) throw new Error(`The rig's configuration is wrong: ${JSON.stringify(parsed.mistakes)}`);
     return parsed.config;
+  }
+
+  /** Other configuration keys for the next start. */
+  reconfigure(config: Readonly<Record<string, unknown>>): void {
+    this.#options = { ...this.#options, config };
   }
 
   async start(): Promise<void> {
