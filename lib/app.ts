@@ -24,11 +24,12 @@ import { AccountCredentials } from "./proxy/account_credentials.ts";
 import { type AdmissionSources, admit } from "./proxy/admission.ts";
 import { CancelWatch } from "./proxy/cancel_watch.ts";
 import { DecisionLog } from "./proxy/decision_log.ts";
-import type { ProviderEntry } from "./proxy/deps.ts";
-import { createHandler, type HandlerDeps } from "./proxy/handler.ts";
+import type { HandlerDeps, ProviderEntry } from "./proxy/deps.ts";
+import { createHandler } from "./proxy/handler.ts";
 import { createLocalRoutes, type Readiness } from "./proxy/local_routes.ts";
 import { createManagement } from "./proxy/management.ts";
 import { ModelCatalog } from "./proxy/model_catalog.ts";
+import { OpenSockets } from "./proxy/open_sockets.ts";
 import { PoolRuntime } from "./proxy/pool_runtime.ts";
 import { RecoverySlots } from "./proxy/recovery_slots.ts";
 import { type RunningServer, startServer } from "./proxy/server.ts";
@@ -179,6 +180,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
   const cancelWatch = new CancelWatch(clock);
   const usage = new UsageRecorder(accounts, clock, () => config.usage.enabled, fatal);
   const running = new Set<AbortController>();
+  const sockets = new OpenSockets();
   const adminKeyHash = (): string | null =>
     config.adminApiKey === "" ? null : digest.sha256(config.adminApiKey);
   const readiness = (): Readiness => {
@@ -243,6 +245,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     recoverySlots: new RecoverySlots(),
     usage,
     running,
+    sockets,
     fatal,
     admission,
     local: createLocalRoutes({
@@ -259,7 +262,6 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
       metrics: () => null,
       status: () => null,
     }),
-    upgrade: () => Promise.resolve(new Response(null, { status: 501 })),
     isDraining: () => server.draining,
     listedModels: () => catalog.listed(),
   };
@@ -269,6 +271,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     handler: createHandler(deps),
     clock,
     log,
+    sockets,
     abortAll: () => {
       for (const abort of running) abort.abort();
     },

@@ -71,8 +71,16 @@ function readWhole(frame: SseFrame): EventFacts {
   // `[DONE]` ends chat streams; some hosts append it here, where it says nothing.
   if (data.kind === "done") return plainFacts("padding", null);
   if (data.kind !== "object") return plainFacts(data.kind, null);
-  const { json } = data;
-  const type = readString(json["type"]) ?? frame.event;
+  return readResponsesEvent(data.json, frame.event);
+}
+
+/**
+ * Facts of one parsed event: the data of an SSE frame, or a text frame of a WebSocket.
+ *
+ * @param name  the type where the event itself states none.
+ */
+export function readResponsesEvent(json: JsonObject, name: string | null): EventFacts {
+  const type = readString(json["type"]) ?? name;
   const response = readObject(json["response"]);
   const eventClass = CLASSES.get(type ?? "") ?? "output";
   const isFailure = eventClass === "failure" ||

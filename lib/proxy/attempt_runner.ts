@@ -5,10 +5,10 @@
  */
 import { classify } from "../core/classify.ts";
 import type { AccountId, ClientProtocol } from "../core/domain.ts";
-import type { ErrorFacts, Evidence } from "../core/evidence.ts";
+import type { ErrorFacts, Evidence, HeaderLookup } from "../core/evidence.ts";
 import type { Outcome } from "../core/outcome.ts";
 import type { Launch, RequestSpec } from "../core/retry_plan.ts";
-import type { UpstreamResponse } from "../ports.ts";
+import type { Credential, UpstreamResponse } from "../ports.ts";
 import { renderLocal } from "../protocol/answer.ts";
 import { readErrorFacts } from "../protocol/error_body.ts";
 import { filterResponseHeaders } from "../protocol/headers.ts";
@@ -61,6 +61,8 @@ export interface AttemptHooks {
   finished(launch: Launch, outcome: Outcome, status: number, usage: TokenUsage | null): void;
   /** The committed body broke without a frame to say so in. */
   bodyBroke(launch: Launch, evidence: Evidence, status: number): void;
+  /** The upgraded connection is over; its turns were booked as they ended. */
+  closed(launch: Launch, outcome: Outcome, status: number): void;
 }
 
 export interface AttemptInput {
@@ -82,9 +84,19 @@ export interface Attempting {
   fail(evidence: Evidence, relay?: RelayAnswer | null): AttemptResult;
 }
 
-export async function runAttempt(deps: ProxyDeps, input: AttemptInput): Promise<AttemptResult> {
-  const { context, launch, plan } = input;
-  const nowMs = deps.clock.now();
+export interface PreparedLaunch {
+  readonly ok: true;
+  readonly entry: ProviderEntry;
+  readonly credential: Credential;
+  fail(evidence: Evidence, relay?: RelayAnswer | null): AttemptResult;
+}
+
+/** What every launch begins with: its provider, and a credential that needs no refresh now. */
+export async function prepareLaunch(
+  deps: ProxyDeps,
+  input: AttemptInput,
+): Promise<PreparedLaunch | { readonly ok: false; readonly result: AttemptResult }> {
+  const { context, launch } = input;
   const entry = deps.provider(launch.provider);
   if (entry === null) {
     throw new Error(`Cannot launch on a provider that is not configured: ${launch.provider}`);
@@ -97,13 +109,22 @@ export async function runAttempt(deps: ProxyDeps, input: AttemptInput): Promise<
     relay,
   });
 
-  const ready = deps.credentials.ready(launch.account, nowMs);
+  const ready = deps.credentials.ready(launch.account, deps.clock.now());
   const usable = ready !== null
     ? { ok: true as const, ...ready }
     : await deps.credentials.prepare(launch.account, context.abort.signal);
-  if (!usable.ok) return fail(usable.evidence);
+  if (!usable.ok) return { ok: false, result: fail(usable.evidence) };
   fingerprint = usable.fingerprint;
-  if (context.abort.signal.aborted) return fail({ kind: "client_cancelled" });
+  if (context.abort.signal.aborted) return { ok: false, result: fail({ kind: "client_cancelled" }) };
+  return { ok: true, entry, credential: usable.credential, fail };
+}
+
+export async function runAttempt(deps: ProxyDeps, input: AttemptInput): Promise<AttemptResult> {
+  const { context, launch, plan } = input;
+  const launching = await prepareLaunch(deps, input);
+  if (!launching.ok) return launching.result;
+  const { entry, credential, fail } = launching;
+  const nowMs = deps.clock.now();
 
   const upstreamProtocol = upstreamProtocolOf(context, entry);
   const outgoing = describeOutgoing(input, entry, upstreamProtocol);
@@ -112,8 +133,8 @@ export async function runAttempt(deps: ProxyDeps, input: AttemptInput): Promise<
   const { timeouts } = deps.config();
   const result = await deps.upstream.send({
     method: context.method,
-    url: entry.descriptor.url(outgoing, entry.settings, usable.credential),
-    headers: entry.descriptor.headers(outgoing, entry.settings, usable.credential),
+    url: entry.descriptor.url(outgoing, entry.settings, credential),
+    headers: entry.descriptor.headers(outgoing, entry.settings, credential),
     body: prepared.body,
     bodyLength: prepared.length,
     fresh: launch.fresh,
@@ -178,7 +199,7 @@ export function judge(
   return classify(evidence, signal, { nowMs, model: launch.model });
 }
 
-function describeOutgoing(
+export function describeOutgoing(
   input: AttemptInput,
   entry: ProviderEntry,
   upstreamProtocol: ClientProtocol,
@@ -207,7 +228,7 @@ function noteHeaders(
 ): void {
   // Figures on a refusal speak of the deadline that came with it; only a 2xx makes a park (ruling 1).
   if (response.status >= 300) return;
-  const { launch, context } = input;
+  const { launch } = input;
   const nowMs = deps.clock.now();
   const quota = entry.descriptor.readQuotaHeaders(response.headers, nowMs);
   if (quota !== null) {
@@ -217,16 +238,24 @@ function noteHeaders(
       nowMs,
     );
   }
-  const turnState = response.headers.get("x-codex-turn-state");
-  if (turnState !== null && turnState !== "") {
-    // It brings the next request of this turn back to the account that made it (ruling 8).
-    deps.affinity.bind({
-      session: digestSignal(deps, context.tenant, { kind: "turn_state", value: turnState }),
-      account: launch.account,
-      createdAtMs: nowMs,
-      expiresAtMs: nowMs + deps.config().routing.sessionTtlMs,
-    });
-  }
+  noteTurnState(deps, input, response.headers);
+}
+
+/** Turn state brings the next request of its turn back to the account that made it (ruling 8). */
+export function noteTurnState(
+  deps: ProxyDeps,
+  { context, launch }: AttemptInput,
+  headers: HeaderLookup,
+): void {
+  const value = headers.get("x-codex-turn-state");
+  if (value === null || value === "") return;
+  const nowMs = deps.clock.now();
+  deps.affinity.bind({
+    session: digestSignal(deps, context.tenant, { kind: "turn_state", value }),
+    account: launch.account,
+    createdAtMs: nowMs,
+    expiresAtMs: nowMs + deps.config().routing.sessionTtlMs,
+  });
 }
 
 async function readRefusal(

@@ -17,10 +17,12 @@ import type {
   Random,
   Upstream,
 } from "../ports.ts";
+import type { AdmissionSources } from "./admission.ts";
 import type { PoolRuntime } from "./pool_runtime.ts";
 import type { DecisionLog } from "./decision_log.ts";
 import type { CancelWatch } from "./cancel_watch.ts";
 import type { Evidence } from "../core/evidence.ts";
+import type { OpenSockets } from "./open_sockets.ts";
 import type { RecoverySlots } from "./recovery_slots.ts";
 import type { UsageRecorder } from "./usage_recorder.ts";
 
@@ -72,6 +74,16 @@ export interface ProxyDeps {
   readonly usage: UsageRecorder;
   /** Requests under way, so that a shutdown can end them. */
   readonly running: Set<AbortController>;
+  readonly sockets: OpenSockets;
   /** Ends the process: the store is gone (ruling 9). */
   readonly fatal: (error: unknown) => void;
+}
+
+export interface HandlerDeps extends ProxyDeps {
+  readonly admission: AdmissionSources;
+  /** `/healthz`, `/v0/…` and the like; null when the path is not local. */
+  readonly local: (request: Request, path: string, search: string) => Response | Promise<Response> | null;
+  readonly isDraining: () => boolean;
+  /** Models each provider is known to list. */
+  readonly listedModels: () => ReadonlyMap<string, ReadonlySet<string>>;
 }

@@ -21,6 +21,7 @@ import { PoolKeeper, type ReconcileResult } from "./pool_keeper.ts";
 import { closeRecord } from "./pool_launch.ts";
 import { PoolRecords } from "./pool_records.ts";
 import { moveWithHead } from "./pool_sessions.ts";
+import { bookTurn, closeSocket, type SocketTurn } from "./pool_sockets.ts";
 import { continueSlot, nextSlot, recordCandidates } from "./pool_steps.ts";
 import { judgeCommitted, judgeUncommitted } from "./pool_verdicts.ts";
 import {
@@ -274,6 +275,18 @@ export class PoolRuntime {
   commit(plan: RequestPlan, launch: Launch, _nowMs: number): void {
     if (plan.phase !== "open" || plan.current?.launch.attempt !== launch.attempt) return;
     plan.phase = "committed";
+  }
+
+  /** A turn over the upgraded connection of `launch` ended (rows 48, 49); the launch goes on. */
+  turnEnded(plan: RequestPlan, launch: Launch, turn: SocketTurn, nowMs: number): void {
+    bookTurn(this.#context, plan, launch, turn, nowMs);
+    this.#flush(nowMs);
+  }
+
+  /** The upgraded connection of `launch` is closed; `outcome` is for the record alone. */
+  socketClosed(plan: RequestPlan, launch: Launch, outcome: Outcome, nowMs: number): void {
+    closeSocket(this.#context, plan, launch, outcome, nowMs);
+    this.#flush(nowMs);
   }
 
   /** The client is gone: its leases are idle again, nobody is blamed, nothing is refunded. */

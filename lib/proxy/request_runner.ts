@@ -10,7 +10,13 @@ import { renderFinal } from "../protocol/answer.ts";
 import type { RouteBase } from "../protocol/route.ts";
 import { isOwnDialect, wordUpstreamError } from "../protocol/relay_error.ts";
 import type { TokenUsage } from "../protocol/stream_dialect.ts";
-import { type AttemptHooks, judge, type RelayAnswer, runAttempt } from "./attempt_runner.ts";
+import {
+  type AttemptHooks,
+  type AttemptInput,
+  type AttemptResult,
+  judge,
+  type RelayAnswer,
+} from "./attempt_runner.ts";
 import type { ProxyDeps } from "./deps.ts";
 import type { RequestPlan } from "./pool_runtime.ts";
 import { joinBytes } from "./answer_stream.ts";
@@ -24,6 +30,8 @@ export interface RunInput {
   readonly context: RequestContext;
   readonly slot: RecoverySlot | null;
   readonly turnStateAccount: AccountId | null;
+  /** Runs one launch: over HTTP, or as the handshake of a WebSocket. */
+  readonly attempt: (deps: ProxyDeps, input: AttemptInput) => Promise<AttemptResult>;
   /** Called once, when everything of the request is over. */
   readonly onDone: (record: DecisionRecord, usage: TokenUsage | null, launch: Launch | null) => void;
 }
@@ -65,13 +73,17 @@ export async function runRequest(deps: ProxyDeps, input: RunInput): Promise<Resp
         null,
       );
     },
+    closed: (launch, outcome, status) => {
+      pool.socketClosed(plan, launch, outcome, clock.now());
+      done(status, outcome.kind === "success" ? null : outcome.code, null, launch);
+    },
   };
   try {
     for (;;) {
       const step = pool.next(plan, clock.now());
       switch (step.kind) {
         case "launch": {
-          const result = await runAttempt(deps, {
+          const result = await input.attempt(deps, {
             context,
             spec: context.spec,
             plan,

@@ -2,6 +2,7 @@
  * The listener: serves, drains on stop, and never leaves an answer half sent without telling its upstream.
  */
 import type { Clock, Log } from "../ports.ts";
+import type { OpenSockets } from "./open_sockets.ts";
 
 export interface RunningServer {
   readonly hostname: string;
@@ -18,14 +19,23 @@ export interface ServerOptions {
   readonly handler: (request: Request) => Response | Promise<Response>;
   readonly clock: Clock;
   readonly log: Log;
+  readonly sockets: OpenSockets;
   /** Called when the grace is over: whatever still runs must end now. */
   readonly abortAll: () => void;
 }
+
+/** How often a stop looks whether everything has ended. */
+const LOOK_MS = 20;
+/** For in-stream endings and close frames to go out, before sockets are closed under whatever remains. */
+const LAST_WORDS_MS = 200;
 
 /** @throws Deno.errors.AddrInUse and the like, when the address cannot be bound. */
 export function startServer(options: ServerOptions): RunningServer {
   const abort = new AbortController();
   let draining = false;
+  /** Answers not yet taken whole by their clients. */
+  let unsent = 0;
+  const sent = (): void => void unsent--;
   const server = Deno.serve({
     hostname: options.hostname,
     port: options.port,
@@ -46,7 +56,11 @@ export function startServer(options: ServerOptions): RunningServer {
         },
       );
     },
-  }, options.handler);
+  }, (request, info) => {
+    unsent++;
+    info.completed.then(sent, sent);
+    return options.handler(request);
+  });
   let stopping: Promise<void> | null = null;
   return {
     hostname: server.addr.hostname,
@@ -56,24 +70,33 @@ export function startServer(options: ServerOptions): RunningServer {
     },
     stop(graceMs) {
       draining = true;
-      stopping ??= drain(server, abort, options, graceMs);
+      stopping ??= drain(server, abort, options, () => unsent + options.sockets.size, graceMs);
       return stopping;
     },
   };
 }
 
+/**
+ * Not by `server.shutdown()`: that cuts WebSockets in the middle of a turn, and once it was called nothing can end
+ * a connection whose client does not read.
+ */
 async function drain(
   server: Deno.HttpServer<Deno.NetAddr>,
   abort: AbortController,
   options: ServerOptions,
+  openCount: () => number,
   graceMs: number,
 ): Promise<void> {
-  const grace = options.clock.schedule(options.clock.now() + graceMs, () => {
+  const { clock, sockets } = options;
+  const endMs = clock.now() + graceMs;
+  sockets.drain();
+  while (openCount() > 0 && clock.now() < endMs) {
+    await clock.sleepUntil(Math.min(clock.now() + LOOK_MS, endMs), null);
+  }
+  if (openCount() > 0) {
     options.abortAll();
-    // A moment for in-stream endings to go out, then the sockets are closed under whatever remains.
-    options.clock.schedule(options.clock.now() + 200, () => abort.abort());
-  });
-  await server.shutdown();
-  grace.cancel();
+    await clock.sleepUntil(clock.now() + LAST_WORDS_MS, null);
+  }
+  abort.abort();
   await server.finished;
 }
