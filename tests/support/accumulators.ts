@@ -175,6 +175,9 @@ function addBlockDelta(block: Loose, delta: Loose): string {
     case "signature_delta":
       block.signature += delta.signature;
       return "";
+    case "citations_delta":
+      block.citations = [...block.citations ?? [], delta.citation];
+      return "";
     case "input_json_delta":
       if (block.type !== "tool_use") throw new Error("arguments for a block that is no tool");
       return delta.partial_json;

@@ -16,9 +16,9 @@ export const PROTOCOLS: readonly TranslatedProtocol[] = ["chat", "responses", "m
 
 export const PAIRS = PROTOCOLS.flatMap((client) => PROTOCOLS.map((upstream) => ({ client, upstream })));
 
-/** The target with the fewest peculiarities of each protocol. */
+/** The targets that each protocol is translated for most. */
 export const TARGETS: Readonly<Record<TranslatedProtocol, TranslateTarget>> = {
-  chat: "platform",
+  chat: "self_hosted",
   responses: "platform",
   messages: "anthropic",
 };

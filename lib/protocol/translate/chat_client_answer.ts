@@ -5,7 +5,13 @@ import { isObject, type JsonObject, readList, readNumber, readText } from "./jso
 import { PART_SEPARATOR, reasoningTexts } from "./reasoning_carrier.ts";
 import type { AnswerContext } from "./translator.ts";
 import { chatUsage, readResponsesUsage } from "./usage.ts";
-import type { ChatCompletion } from "./wire_types.ts";
+import type {
+  ChatCompletion,
+  ChatCompletionMessage,
+  ChatCompletionMessageToolCall,
+  ChatCompletionTokenLogprob,
+  ToldChatMessage,
+} from "./wire_types.ts";
 
 export type ChatFinishReason = ChatCompletion.Choice["finish_reason"];
 
@@ -14,8 +20,7 @@ export function writeChatAnswer(response: JsonObject, context: AnswerContext): J
   const parts = new ChatMessageParts();
   for (const item of readList(response.output)) if (isObject(item)) parts.add(item);
   const usage = readResponsesUsage(response.usage);
-  const tier = readText(response.service_tier);
-  return {
+  const answer: ChatCompletion = {
     id: chatId(response, context),
     object: "chat.completion",
     created: readNumber(response.created_at) ?? Math.floor(context.nowMs / 1000),
@@ -27,15 +32,22 @@ export function writeChatAnswer(response: JsonObject, context: AnswerContext): J
       finish_reason: finishReasonOf(response, parts.calls.length > 0),
     }],
     ...(usage === null ? {} : { usage: chatUsage(usage) }),
-    ...(tier === null ? {} : { service_tier: tier }),
+    ...chatTier(response),
   };
+  return { ...answer };
+}
+
+/** Which tier served the answer, where the upstream says so. */
+export function chatTier(response: JsonObject): Pick<ChatCompletion, "service_tier"> {
+  const tier = readText(response.service_tier);
+  return tier === null ? {} : { service_tier: tier as NonNullable<ChatCompletion["service_tier"]> };
 }
 
 class ChatMessageParts {
-  readonly calls: JsonObject[] = [];
-  readonly logprobs: JsonObject[] = [];
+  readonly calls: ChatCompletionMessageToolCall[] = [];
+  readonly logprobs: ChatCompletionTokenLogprob[] = [];
   readonly #texts: string[] = [];
-  readonly #annotations: JsonObject[] = [];
+  readonly #annotations: ChatCompletionMessage.Annotation[] = [];
   readonly #reasoning: string[] = [];
   readonly #details: JsonObject[] = [];
   #refusal = "";
@@ -52,7 +64,7 @@ class ChatMessageParts {
     }
   }
 
-  message(): JsonObject {
+  message(): ToldChatMessage {
     const content = this.#texts.join("");
     const said = content !== "" || (this.calls.length === 0 && this.#refusal === "");
     return {
@@ -107,7 +119,7 @@ export function finishReasonOf(response: JsonObject, hasCalls: boolean): ChatFin
   return hasCalls ? "tool_calls" : "stop";
 }
 
-export function chatCall(item: JsonObject): JsonObject {
+export function chatCall(item: JsonObject): ChatCompletionMessageToolCall {
   const id = readText(item.call_id) ?? readText(item.id) ?? "";
   const name = readText(item.name) ?? "";
   if (item.type === "custom_tool_call") {
@@ -119,7 +131,7 @@ export function chatCall(item: JsonObject): JsonObject {
 }
 
 /** Citations count from the start of the whole content, not of their part. */
-export function chatAnnotation(annotation: unknown, offset: number): JsonObject | null {
+export function chatAnnotation(annotation: unknown, offset: number): ChatCompletionMessage.Annotation | null {
   if (!isObject(annotation) || annotation.type !== "url_citation") return null;
   return {
     type: "url_citation",
@@ -133,7 +145,7 @@ export function chatAnnotation(annotation: unknown, offset: number): JsonObject 
 }
 
 /** Streams of the Responses API leave `bytes` out; chat wants them in both forms. */
-export function chatLogprob(value: unknown): JsonObject {
+export function chatLogprob(value: unknown): ChatCompletionTokenLogprob {
   const one = isObject(value) ? value : {};
   const entry = (from: JsonObject) => {
     const token = readText(from.token) ?? "";

@@ -8,6 +8,7 @@ import {
   chatCall,
   chatId,
   chatLogprob,
+  chatTier,
   finishReasonOf,
   reasoningDetails,
 } from "./chat_client_answer.ts";
@@ -15,20 +16,31 @@ import { factsOf, openAiError } from "./failure_words.ts";
 import type { HubEvent } from "./hub_items.ts";
 import { HubReader, type HubStep } from "./hub_reader.ts";
 import type { HubError } from "./hub_writer.ts";
-import { type JsonObject, readNumber, readText } from "./json.ts";
+import { type JsonObject, readNumber } from "./json.ts";
 import { PART_SEPARATOR } from "./reasoning_carrier.ts";
 import type { AnswerStreamWriter } from "./sides.ts";
 import type { AnswerContext, AnswerProblem, ClientFailure } from "./translator.ts";
 import { chatUsage, type UsageCounts } from "./usage.ts";
+import type {
+  ChatCompletionChunk,
+  ChatCompletionMessage,
+  ChatCompletionTokenLogprob,
+  ToldChatDelta,
+} from "./wire_types.ts";
 
 export class ChatStreamWriter implements AnswerStreamWriter {
   readonly #context: AnswerContext;
   readonly #reader: HubReader;
   /** Item number -> its place in `tool_calls`. */
   readonly #calls = new Map<number, { readonly index: number; readonly custom: boolean }>();
-  readonly #annotations: JsonObject[] = [];
+  readonly #annotations: ChatCompletionMessage.Annotation[] = [];
   readonly #details: JsonObject[] = [];
-  #head: JsonObject = {};
+  #head: Pick<ChatCompletionChunk, "id" | "object" | "created" | "model"> = {
+    id: "",
+    object: "chat.completion.chunk",
+    created: 0,
+    model: "",
+  };
   #begun = false;
   #ended = false;
   #problem: AnswerProblem | null = null;
@@ -116,10 +128,7 @@ export class ChatStreamWriter implements AnswerStreamWriter {
       this.#textItem = step.item;
     }
     this.#contentLength += content.length;
-    const logprobs = step.logprobs.length === 0
-      ? null
-      : { content: step.logprobs.map(chatLogprob), refusal: null };
-    this.#delta({ content }, frames, logprobs);
+    this.#delta({ content }, frames, step.logprobs.map(chatLogprob));
   }
 
   #annotate(value: JsonObject): void {
@@ -136,10 +145,9 @@ export class ChatStreamWriter implements AnswerStreamWriter {
   #openCall(item: number, value: JsonObject, frames: string[]): void {
     const index = this.#calls.size;
     this.#calls.set(item, { index, custom: value.type === "custom_tool_call" });
-    const call = value.type === "custom_tool_call"
-      ? chatCall({ ...value, input: "" })
-      : { ...chatCall(value), function: { name: value.name, arguments: "" } };
-    this.#delta({ tool_calls: [{ index, ...call }] }, frames);
+    const call = chatCall({ ...value, input: "" });
+    const opened = call.type === "custom" ? call : { ...call, function: { ...call.function, arguments: "" } };
+    this.#delta({ tool_calls: [{ index, ...opened }] }, frames);
   }
 
   #callText(item: number, delta: string, frames: string[]): void {
@@ -152,20 +160,18 @@ export class ChatStreamWriter implements AnswerStreamWriter {
   #end(response: JsonObject, usage: UsageCounts | null, frames: string[]): void {
     this.#ended = true;
     const finishReason = finishReasonOf(response, this.#calls.size > 0);
-    const last: JsonObject = {};
+    const last: ToldChatDelta = {};
     // An answer of nothing at all is an empty text, the same as when it comes whole.
     if (this.#contentLength === 0 && this.#calls.size === 0 && !this.#refused) last.content = "";
     // Lists come in one piece: clients replace what they do not know how to add up.
     if (this.#annotations.length > 0) last.annotations = this.#annotations;
     if (this.#details.length > 0) last.reasoning_details = this.#details;
     if (Object.keys(last).length > 0) this.#delta(last, frames);
-    const tier = readText(response.service_tier);
-    frames.push(frame({
-      ...this.#head,
-      choices: [{ index: 0, delta: {}, logprobs: null, finish_reason: finishReason }],
-      ...this.#noUsage(),
-      ...(tier === null ? {} : { service_tier: tier }),
-    }));
+    this.#chunk(
+      { index: 0, delta: {}, logprobs: null, finish_reason: finishReason },
+      frames,
+      chatTier(response),
+    );
     this.#usage(usage, frames);
     frames.push("data: [DONE]\n\n");
   }
@@ -183,16 +189,24 @@ export class ChatStreamWriter implements AnswerStreamWriter {
 
   #usage(usage: UsageCounts | null, frames: string[]): void {
     if (!this.#context.memory.includeUsage || usage === null || !this.#begun) return;
-    frames.push(frame({ ...this.#head, choices: [], usage: chatUsage(usage) }));
+    frames.push(frame({ ...this.#head, choices: [], usage: chatUsage(usage) } satisfies ChatCompletionChunk));
   }
 
-  #delta(delta: JsonObject, frames: string[], logprobs: JsonObject | null = null): void {
-    const choices = [{ index: 0, delta, logprobs, finish_reason: null }];
-    frames.push(frame({ ...this.#head, choices, ...this.#noUsage() }));
+  #delta(delta: ToldChatDelta, frames: string[], logprobs: ChatCompletionTokenLogprob[] = []): void {
+    const told = logprobs.length === 0 ? null : { content: logprobs, refusal: null };
+    this.#chunk({ index: 0, delta, logprobs: told, finish_reason: null }, frames);
   }
 
-  #noUsage(): JsonObject {
-    return this.#context.memory.includeUsage ? { usage: null } : {};
+  #chunk(
+    choice: ChatCompletionChunk.Choice,
+    frames: string[],
+    members: Pick<ChatCompletionChunk, "service_tier"> = {},
+  ): void {
+    // Whoever asked for usage finds the member in every chunk, with nothing in it before the end.
+    const usage = this.#context.memory.includeUsage ? { usage: null } : {};
+    frames.push(
+      frame({ ...this.#head, choices: [choice], ...usage, ...members } satisfies ChatCompletionChunk),
+    );
   }
 }
 

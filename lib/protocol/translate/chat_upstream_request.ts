@@ -9,6 +9,11 @@ import type { FieldRules, TranslationReport } from "./report.ts";
 import type { HubRequest } from "./sides.ts";
 import { quirksOf, type TargetQuirks } from "./targets.ts";
 import type { TranslateContext } from "./translator.ts";
+import type {
+  ChatCompletionCustomTool,
+  ChatCompletionTool,
+  ChatCompletionToolChoiceOption,
+} from "./wire_types.ts";
 
 const STORED = "the state it names is stored upstream";
 const BOOKKEEPING = "bookkeeping that changes no answer";
@@ -92,16 +97,17 @@ export function writeChatRequest(hub: HubRequest, report: TranslationReport, con
   return { body, memory: { cutAt: [], tools: tools.names } };
 }
 
-function chatTool(tool: FlatTool): JsonObject {
+function chatTool(tool: FlatTool): ChatCompletionTool {
   const about = tool.description === null ? {} : { description: tool.description };
   if (tool.custom !== null) {
     const format = tool.custom.format;
-    const nested = format?.type === "grammar"
+    // The client's own format, one level deeper: its server checks it.
+    const nested = (format?.type === "grammar"
       ? { type: "grammar", grammar: { syntax: format.syntax, definition: format.definition } }
-      : format;
+      : format) as ChatCompletionCustomTool["custom"]["format"] | null;
     return {
       type: "custom",
-      custom: { name: tool.name, ...about, ...(nested === null ? {} : { format: nested }) },
+      custom: { name: tool.name, ...about, ...(nested ? { format: nested } : {}) },
     };
   }
   const strict = tool.strict ? { strict: true } : {};
@@ -111,7 +117,10 @@ function chatTool(tool: FlatTool): JsonObject {
   };
 }
 
-function chatChoice(choice: HubToolChoice, allowed: ReadonlySet<string> | null): unknown {
+function chatChoice(
+  choice: HubToolChoice,
+  allowed: ReadonlySet<string> | null,
+): ChatCompletionToolChoiceOption {
   if (choice.mode === "named") {
     return choice.custom
       ? { type: "custom", custom: { name: choice.name } }
@@ -119,7 +128,8 @@ function chatChoice(choice: HubToolChoice, allowed: ReadonlySet<string> | null):
   }
   if (allowed === null) return choice.mode;
   const tools = [...allowed].map((name) => ({ type: "function", function: { name } }));
-  return { type: "allowed_tools", allowed_tools: { mode: choice.mode, tools } };
+  const mode = choice.mode === "required" ? "required" : "auto";
+  return { type: "allowed_tools", allowed_tools: { mode, tools } };
 }
 
 function writeReasoning(

@@ -7,7 +7,7 @@ import type { ErrorFacts } from "../../core/evidence.ts";
 import type { HubError } from "./hub_writer.ts";
 import { readErrorValue } from "../error_body.ts";
 import { isObject, type JsonObject, readText } from "./json.ts";
-import type { ClientFailure, TranslatedProtocol } from "./translator.ts";
+import type { TranslatedProtocol } from "./translator.ts";
 
 /** Ends the client's stream honestly when the upstream's cannot be read. */
 export const UNREADABLE: HubError = {
@@ -96,12 +96,45 @@ export function openAiError(error: HubError): JsonObject {
   return { message: error.message, type: chatTypeOf(error.code), code: error.code, param: null };
 }
 
-/** A whole error body in the client's protocol (design.md 6), for answers that never became a stream. */
-export function errorBody(
+/**
+ * An upstream's refusal of the request itself, said in the protocol of a client that speaks another one.
+ *
+ * For request-scoped answers alone: they keep the upstream's own words (design.md 6).
+ *
+ * @param requestId  our id of the request; Anthropic bodies carry it.
+ */
+export function translateErrorBody(
   client: TranslatedProtocol,
-  failure: ClientFailure,
-  requestId: string | null,
+  facts: ErrorFacts,
+  status: number,
+  requestId: string,
 ): JsonObject {
-  if (client !== "messages") return { error: openAiError(failure) };
-  return { type: "error", error: messagesErrorOf(failure), request_id: requestId };
+  const message = facts.message ?? "The upstream refused the request";
+  const hub = facts.type === null ? null : hubErrorOfMessages(facts.type, message);
+  if (client === "messages") {
+    const known = messagesErrorOf({ code: facts.code ?? "", message });
+    const isKnown = facts.code !== null &&
+      (Object.hasOwn(MESSAGES_TYPES, facts.code) || facts.code === "context_length_exceeded");
+    const error = isKnown ? known : { type: MESSAGES_STATUS_TYPES[status] ?? "api_error", message };
+    return { type: "error", error, request_id: requestId };
+  }
+  // Anthropic names a type alone; a full context must get the code that OpenAI's clients look for.
+  const code = facts.code ?? (hub?.code === "context_length_exceeded" ? hub.code : facts.type);
+  const type = status === 429 ? "rate_limit_error" : facts.type ?? chatTypeOf(code ?? "invalid_request");
+  return { error: { message, type, code, param: facts.param } };
 }
+
+/** Anthropic's types by status (wire-facts 6.1). */
+const MESSAGES_STATUS_TYPES: Readonly<Record<number, string>> = {
+  400: "invalid_request_error",
+  401: "authentication_error",
+  402: "billing_error",
+  403: "permission_error",
+  404: "not_found_error",
+  409: "invalid_request_error",
+  413: "request_too_large",
+  422: "invalid_request_error",
+  429: "rate_limit_error",
+  504: "timeout_error",
+  529: "overloaded_error",
+};

@@ -5,6 +5,7 @@ import { builtInOf } from "./built_in_tools.ts";
 import { isObject, type JsonObject, readList, readText } from "./json.ts";
 import type { TranslationReport } from "./report.ts";
 import type { HubRequest } from "./sides.ts";
+import { SEARCH_NAME } from "./web_search.ts";
 import { flatName, type ToolName, type ToolNames } from "./tool_names.ts";
 
 export interface FlatTool {
@@ -192,6 +193,7 @@ function chosenName(choice: JsonObject): string | null {
     const name = readText(choice.name);
     return name === null ? null : flatName(name, readText(choice.namespace));
   }
+  if (choice.type === "web_search") return SEARCH_NAME;
   const builtIn = builtInOf(choice.type);
   return builtIn !== null && builtIn.form === choice.type ? builtIn.form : null;
 }

@@ -7,18 +7,30 @@
 import { callShape } from "./call_shapes.ts";
 import type { CallHandle, MessageHandle, ReasoningHandle } from "./hub_items.ts";
 import type { HubWriter } from "./hub_writer.ts";
-import { isObject, type JsonObject, readText } from "./json.ts";
+import { isObject, type JsonObject, readList, readText } from "./json.ts";
 import { carryRedacted, carrySignature } from "./reasoning_carrier.ts";
 import type { AnswerContext } from "./translator.ts";
+import { annotationOfCitation, SEARCH_NAME, searchShape } from "./web_search.ts";
 
 interface OpenBlock {
   readonly message?: MessageHandle;
   readonly reasoning?: ReasoningHandle;
   readonly call?: CallHandle;
+  readonly citations: unknown[];
+  text: string;
   signature: string;
   /** Input that came with the opening and counts if no pieces follow. */
   readonly input: JsonObject | null;
   hasJson: boolean;
+}
+
+function newBlock(): OpenBlock {
+  return { citations: [], text: "", signature: "", input: null, hasJson: false };
+}
+
+/** Input that came with a block's opening; an empty one says that pieces follow. */
+function inputOf(block: JsonObject): JsonObject | null {
+  return isObject(block.input) && Object.keys(block.input).length > 0 ? block.input : null;
 }
 
 export class MessagesBlocks {
@@ -43,13 +55,13 @@ export class MessagesBlocks {
       case "text": {
         const message = this.#openMessage();
         message.endPart();
-        this.#open.set(index, { message, signature: "", input: null, hasJson: false });
+        this.#open.set(index, { ...newBlock(), message, citations: [...readList(block.citations)] });
         return this.delta(index, { type: "text_delta", text: block.text });
       }
       case "thinking": {
         this.#closeMessage();
         const reasoning = this.#writer.openReasoning();
-        this.#open.set(index, { reasoning, signature: "", input: null, hasJson: false });
+        this.#open.set(index, { ...newBlock(), reasoning });
         this.delta(index, { type: "thinking_delta", thinking: block.thinking });
         return this.delta(index, { type: "signature_delta", signature: block.signature });
       }
@@ -58,6 +70,16 @@ export class MessagesBlocks {
         const reasoning = this.#writer.openReasoning();
         reasoning.seal(carryRedacted(readText(block.data) ?? ""));
         return reasoning.close();
+      }
+      case "server_tool_use": {
+        if (block.name !== SEARCH_NAME) return;
+        this.#closeMessage();
+        this.#open.set(index, {
+          ...newBlock(),
+          call: this.#writer.openCall(searchShape()),
+          input: inputOf(block),
+        });
+        return;
       }
       case "tool_use": {
         this.#closeMessage();
@@ -68,9 +90,8 @@ export class MessagesBlocks {
         }
         const id = readText(block.id) || this.#context.newId("call");
         const shape = callShape(this.#context.memory.tools, name, id);
-        const input = isObject(block.input) && Object.keys(block.input).length > 0 ? block.input : null;
         const call = this.#writer.openCall(shape);
-        this.#open.set(index, { call, signature: "", input, hasJson: false });
+        this.#open.set(index, { ...newBlock(), call, input: inputOf(block) });
         return;
       }
       default:
@@ -85,6 +106,7 @@ export class MessagesBlocks {
       case "text_delta": {
         const text = readText(delta.text) ?? "";
         if (text !== "") block.message?.text(text);
+        block.text += text;
         return;
       }
       case "thinking_delta": {
@@ -94,6 +116,9 @@ export class MessagesBlocks {
       }
       case "signature_delta":
         block.signature = readText(delta.signature) ?? "";
+        return;
+      case "citations_delta":
+        block.citations.push(delta.citation);
         return;
       case "input_json_delta": {
         const json = readText(delta.partial_json) ?? "";
@@ -110,6 +135,10 @@ export class MessagesBlocks {
     const block = this.#open.get(index);
     if (block === undefined) return;
     this.#open.delete(index);
+    for (const citation of block.citations) {
+      const annotation = annotationOfCitation(citation, block.text.length);
+      if (annotation !== null) block.message?.annotate(annotation);
+    }
     if (block.reasoning !== undefined) {
       if (block.signature !== "") block.reasoning.seal(carrySignature(block.signature));
       block.reasoning.close();

@@ -7,14 +7,15 @@ import { blockOfReasoning } from "./reasoning_carrier.ts";
 import { STOP_SEQUENCE } from "./stop_cutter.ts";
 import type { AnswerContext } from "./translator.ts";
 import { messagesUsage, readResponsesUsage, type UsageCounts } from "./usage.ts";
-import type { StopReason } from "./wire_types.ts";
+import { citationOfAnnotation, searchBlocks } from "./web_search.ts";
+import type { Message, StopReason, TextCitation, ToldBlock, ToldUsage } from "./wire_types.ts";
 
 /** A whole Response as an Anthropic message. Hosted tools' records have no place in it; their findings are the text. */
 export function writeMessagesAnswer(response: JsonObject, context: AnswerContext): JsonObject {
-  const content: JsonObject[] = [];
+  const content: ToldBlock[] = [];
   let toldLength = 0;
   let refused = false;
-  const add = (block: JsonObject, length: number) => {
+  const add = (block: ToldBlock, length: number) => {
     content.push(block);
     toldLength += length;
   };
@@ -25,17 +26,16 @@ export function writeMessagesAnswer(response: JsonObject, context: AnswerContext
         if (!isObject(part)) continue;
         refused ||= part.type === "refusal";
         const text = readText(part.text) ?? readText(part.refusal) ?? "";
-        if (text !== "") add({ type: "text", text, citations: null }, text.length);
+        if (text !== "") add({ type: "text", text, citations: citationsOf(part, text) }, text.length);
       }
     } else if (item.type === "reasoning" && context.memory.takesReasoning) {
       const block = blockOfReasoning(item);
-      if (block !== null) add(block, readText(block.thinking)?.length ?? 0);
+      if (block !== null) add(block, block.type === "thinking" ? block.thinking.length : 0);
+    } else if (item.type === "web_search_call") {
+      for (const block of searchBlocks(item)) add(block, 0);
     } else if (item.type === "function_call" || item.type === "custom_tool_call") {
       const json = mendArguments(callJson(item));
-      add(
-        { type: "tool_use", id: item.call_id, name: item.name, input: parseObject(json) ?? {} },
-        json.length,
-      );
+      add({ ...toolUse(item), input: parseObject(json) ?? {} }, json.length);
     }
   }
   const hasCalls = content.some((block) => block.type === "tool_use");
@@ -44,6 +44,24 @@ export function writeMessagesAnswer(response: JsonObject, context: AnswerContext
     content,
     ...stopOf(response, hasCalls, refused),
     usage: wholeUsage(readResponsesUsage(response.usage), toldLength, context),
+  } satisfies Omit<Message, "content"> & { content: ToldBlock[] };
+}
+
+function citationsOf(part: JsonObject, text: string): TextCitation[] | null {
+  const citations = readList(part.annotations).flatMap((annotation) => {
+    const citation = isObject(annotation) ? citationOfAnnotation(annotation, text) : null;
+    return citation === null ? [] : [citation];
+  });
+  return citations.length === 0 ? null : citations;
+}
+
+/** A call as the block that opens it. */
+export function toolUse(item: JsonObject) {
+  return {
+    type: "tool_use" as const,
+    id: readText(item.call_id) ?? "",
+    name: readText(item.name) ?? "",
+    input: {},
   };
 }
 
@@ -63,6 +81,7 @@ export function messageShell(response: JsonObject, context: AnswerContext) {
     role: "assistant" as const,
     model: context.clientModel,
     container: null,
+    diagnostics: null,
   };
 }
 
@@ -91,7 +110,7 @@ export function wholeUsage(
   counts: UsageCounts | null,
   toldLength: number,
   context: AnswerContext,
-): JsonObject {
+): ToldUsage {
   if (counts !== null) return { ...messagesUsage(counts), ...NO_FIGURES };
   const guess = messagesUsage({
     inputTokens: context.memory.estimatedInputTokens,

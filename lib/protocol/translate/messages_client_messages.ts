@@ -5,6 +5,7 @@ import { isObject, type JsonObject, readList, readText, withOrigin } from "./jso
 import { readMessagesPart, readToolResult, readToolUse } from "./messages_parts.ts";
 import { reasoningOfRedacted, reasoningOfThinking } from "./reasoning_carrier.ts";
 import type { TranslationReport } from "./report.ts";
+import { SEARCH_NAME } from "./web_search.ts";
 
 export function readMessages(messages: readonly unknown[], report: TranslationReport): JsonObject[] {
   const items: JsonObject[] = [];
@@ -83,6 +84,12 @@ function readAssistant(blocks: readonly Block[], path: string, report: Translati
       }
       case "redacted_thinking":
         items.push(withOrigin(reasoningOfRedacted(readText(block.data) ?? ""), blockPath));
+        break;
+      case "server_tool_use":
+      case "web_search_tool_result":
+        if (block.type === "server_tool_use" && block.name !== SEARCH_NAME) {
+          report.refuseType(blockPath, block.type, "a tool of Anthropic's own");
+        } else report.note(`${blockPath} left out: the record of a finished web search`);
         break;
       case "tool_use":
         items.push(readToolUse(block, blockPath, report));

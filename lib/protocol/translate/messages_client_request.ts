@@ -9,6 +9,7 @@ import type { FieldRules, TranslationReport } from "./report.ts";
 import type { HubRequest } from "./sides.ts";
 import { isStrictSchema } from "./strict_schema.ts";
 import type { TranslateContext } from "./translator.ts";
+import { isMessagesSearch, SEARCH_NAME, searchOfMessages } from "./web_search.ts";
 
 const SERVER_SIDE = "it names something at Anthropic";
 
@@ -120,6 +121,7 @@ function readTools(body: JsonObject, hub: HubRequest, report: TranslationReport)
       report.refuse(path, "must be an object");
       return [];
     }
+    if (isMessagesSearch(tool)) return [searchOfMessages(tool, path, report)];
     if (tool.type !== undefined && tool.type !== null && tool.type !== "custom") {
       report.refuseType(path, tool.type, "a tool of Anthropic's own");
       return [];
@@ -152,7 +154,9 @@ function readToolChoice(choice: unknown, hub: HubRequest, report: TranslationRep
       hub.tool_choice = "required";
       break;
     case "tool":
-      hub.tool_choice = { type: "function", name: choice.name };
+      hub.tool_choice = searchIsNamed(choice.name, hub)
+        ? { type: "web_search" }
+        : { type: "function", name: choice.name };
       break;
     default:
       report.refuseType("tool_choice", choice.type, "no such choice");
@@ -160,6 +164,13 @@ function readToolChoice(choice: unknown, hub: HubRequest, report: TranslationRep
   if (typeof choice.disable_parallel_tool_use === "boolean") {
     hub.parallel_tool_calls = !choice.disable_parallel_tool_use;
   }
+}
+
+/** True when a name means the provider's own search and no function of the client. */
+function searchIsNamed(name: unknown, hub: HubRequest): boolean {
+  const tools = readList(hub.tools);
+  return name === SEARCH_NAME && tools.some((tool) => isObject(tool) && tool.type === "web_search") &&
+    !tools.some((tool) => isObject(tool) && tool.name === SEARCH_NAME);
 }
 
 function readThinking(body: JsonObject, hub: HubRequest, report: TranslationReport): void {

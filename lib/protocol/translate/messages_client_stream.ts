@@ -11,17 +11,21 @@ import type { HubError } from "./hub_writer.ts";
 import type { JsonObject } from "./json.ts";
 import { JsonMender } from "./json_mender.ts";
 import { type Lane, Lanes } from "./lanes.ts";
-import { messageShell, stopOf, wholeUsage } from "./messages_client_answer.ts";
+import { messageShell, stopOf, toolUse, wholeUsage } from "./messages_client_answer.ts";
 import { blockOfReasoning, PART_SEPARATOR, signatureOfReasoning } from "./reasoning_carrier.ts";
 import type { AnswerStreamWriter } from "./sides.ts";
 import type { AnswerContext, AnswerProblem, ClientFailure } from "./translator.ts";
 import type { UsageCounts } from "./usage.ts";
+import { citationOfAnnotation, searchBlocks } from "./web_search.ts";
+import type { RawContentBlockDelta, ToldBlock, ToldEvent } from "./wire_types.ts";
 
 interface OpenBlock {
   readonly index: number;
-  readonly lane: Lane<JsonObject>;
+  readonly lane: Lane<ToldEvent>;
   /** Part of a text or reasoning item the block tells. */
   part: string;
+  /** What a text block told so far: citations quote it. */
+  text: string;
   readonly mender: JsonMender | null;
   /** A free-text call is told as JSON once it is whole. */
   readonly custom: boolean;
@@ -30,7 +34,7 @@ interface OpenBlock {
 export class MessagesStreamWriter implements AnswerStreamWriter {
   readonly #context: AnswerContext;
   readonly #reader: HubReader;
-  readonly #lanes = new Lanes<JsonObject>();
+  readonly #lanes = new Lanes<ToldEvent>();
   /** Item number -> its open block. */
   readonly #open = new Map<number, OpenBlock>();
   #blockCount = 0;
@@ -73,7 +77,7 @@ export class MessagesStreamWriter implements AnswerStreamWriter {
         this.#refused ||= step.kind === "refusal";
         return this.#text(step.item, `${step.kind}:${step.part}`, step.delta);
       case "annotation":
-        return;
+        return this.#annotate(step.item, step.value);
       case "reasoning":
         return this.#reasoning(step.item, step.part, step.delta);
       case "call":
@@ -92,7 +96,7 @@ export class MessagesStreamWriter implements AnswerStreamWriter {
   }
 
   #begin(response: JsonObject): void {
-    const usage = { ...wholeUsage(NOTHING_YET, 0, this.#context) };
+    const usage = wholeUsage(NOTHING_YET, 0, this.#context);
     const stop = { stop_reason: null, stop_sequence: null, stop_details: null };
     const message = { ...messageShell(response, this.#context), content: [], ...stop, usage };
     this.#lanes.emit({ type: "message_start", message });
@@ -106,13 +110,21 @@ export class MessagesStreamWriter implements AnswerStreamWriter {
       block = undefined;
     }
     block ??= this.#openBlock(item, part, { type: "text", text: "", citations: null });
+    block.text += delta;
     this.#tell(block, { type: "text_delta", text: delta }, delta.length);
+  }
+
+  #annotate(item: number, value: JsonObject): void {
+    const block = this.#open.get(item);
+    if (block === undefined) return;
+    const citation = citationOfAnnotation(value, block.text);
+    if (citation !== null) this.#tell(block, { type: "citations_delta", citation }, 0);
   }
 
   #reasoning(item: number, part: string, delta: string): void {
     if (!this.#context.memory.takesReasoning) return;
     const block = this.#open.get(item) ??
-      this.#openBlock(item, part, { type: "thinking", thinking: "", signature: "" });
+      this.#openBlock(item, part, EMPTY_THINKING);
     const thinking = block.part === part ? delta : PART_SEPARATOR + delta;
     block.part = part;
     this.#tell(block, { type: "thinking_delta", thinking }, thinking.length);
@@ -121,8 +133,7 @@ export class MessagesStreamWriter implements AnswerStreamWriter {
   #openCall(item: number, value: JsonObject): void {
     this.#hasCalls = true;
     const custom = value.type === "custom_tool_call";
-    const start = { type: "tool_use", id: value.call_id, name: value.name, input: {} };
-    this.#openBlock(item, "", start, custom ? null : new JsonMender(), custom);
+    this.#openBlock(item, "", toolUse(value), custom ? null : new JsonMender(), custom);
   }
 
   #callText(item: number, delta: string): void {
@@ -134,6 +145,10 @@ export class MessagesStreamWriter implements AnswerStreamWriter {
   #finishItem(item: number, value: JsonObject): void {
     const block = this.#open.get(item);
     if (value.type === "reasoning") return this.#finishReasoning(item, value, block);
+    if (value.type === "web_search_call") {
+      for (const whole of searchBlocks(value)) this.#close(item, this.#openBlock(item, "", whole));
+      return;
+    }
     if (block === undefined) return;
     if (block.mender !== null) this.#tellJson(block, block.mender.end());
     else if (block.custom) this.#tellJson(block, JSON.stringify({ input: value.input ?? "" }));
@@ -145,9 +160,7 @@ export class MessagesStreamWriter implements AnswerStreamWriter {
     const whole = blockOfReasoning(value);
     if (whole === null && open === undefined) return;
     // Redacted thinking comes whole in its opening event.
-    const start = whole?.type === "redacted_thinking"
-      ? whole
-      : { type: "thinking", thinking: "", signature: "" };
+    const start = whole?.type === "redacted_thinking" ? whole : EMPTY_THINKING;
     const block = open ?? this.#openBlock(item, "", start);
     if (start.type === "thinking") {
       this.#tell(block, { type: "signature_delta", signature: signatureOfReasoning(value) }, 0);
@@ -180,11 +193,11 @@ export class MessagesStreamWriter implements AnswerStreamWriter {
   #openBlock(
     item: number,
     part: string,
-    contentBlock: JsonObject,
+    contentBlock: ToldBlock,
     mender: JsonMender | null = null,
     custom = false,
   ): OpenBlock {
-    const block = { index: this.#blockCount++, lane: this.#lanes.open(), part, mender, custom };
+    const block = { index: this.#blockCount++, lane: this.#lanes.open(), part, text: "", mender, custom };
     this.#open.set(item, block);
     block.lane.emit({ type: "content_block_start", index: block.index, content_block: contentBlock });
     return block;
@@ -194,7 +207,7 @@ export class MessagesStreamWriter implements AnswerStreamWriter {
     if (json !== "") this.#tell(block, { type: "input_json_delta", partial_json: json }, json.length);
   }
 
-  #tell(block: OpenBlock, delta: JsonObject, length: number): void {
+  #tell(block: OpenBlock, delta: RawContentBlockDelta, length: number): void {
     this.#toldLength += length;
     block.lane.emit({ type: "content_block_delta", index: block.index, delta });
   }
@@ -206,6 +219,8 @@ export class MessagesStreamWriter implements AnswerStreamWriter {
   }
 }
 
+const EMPTY_THINKING = { type: "thinking", thinking: "", signature: "" } as const;
+
 /** The counts a message opens with; the true ones come with its end. */
 const NOTHING_YET: UsageCounts = {
   inputTokens: 0,
@@ -215,6 +230,6 @@ const NOTHING_YET: UsageCounts = {
   reasoningTokens: 0,
 };
 
-function frame(event: JsonObject): string {
+function frame(event: ToldEvent): string {
   return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }

@@ -52,7 +52,7 @@ function entryBlocks(entry: AssistantEntry, report: TranslationReport): JsonObje
     case "reasoning": {
       const block = anthropicBlockOf(entry.item);
       if (block === null) report.note(`${entry.path} left out: reasoning of another provider`);
-      return block === null ? [] : [block];
+      return block === null ? [] : [{ ...block }];
     }
     case "call": {
       const id = messagesCallId(entry.callId);

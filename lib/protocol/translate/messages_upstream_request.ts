@@ -18,6 +18,7 @@ import type { FieldRules, TranslationReport } from "./report.ts";
 import type { HubRequest } from "./sides.ts";
 import { quirksOf } from "./targets.ts";
 import type { TranslateContext } from "./translator.ts";
+import { messagesSearchTool } from "./web_search.ts";
 
 const STORED = "the state it names is stored upstream";
 const BOOKKEEPING = "bookkeeping that changes no answer";
@@ -70,7 +71,7 @@ const DEFAULT_MAX_TOKENS = 32_000;
 
 export function writeMessagesRequest(hub: HubRequest, report: TranslationReport, context: TranslateContext) {
   report.applyRules(hub, MESSAGES_UPSTREAM_FIELDS, "the Messages API");
-  const tools = readHubTools(hub, { customTools: false, webSearch: false }, report);
+  const tools = readHubTools(hub, { customTools: false, webSearch: context.target === "anthropic" }, report);
   const { choice, allowed } = readHubToolChoice(hub, tools, report);
   const turns = readHubTurns(hub, report);
   const { system, rest } = splitSystem(turns);
@@ -120,8 +121,9 @@ function writeTools(
   // Anthropic has no list of allowed tools: the others are not offered.
   const offered = tools.tools.filter((tool) => allowed === null || allowed.has(tool.name));
   const strictTools = quirksOf(context.target).strictTools;
-  if (offered.length === 0) return;
-  body.tools = offered.map((tool) => {
+  const search = tools.webSearch === null ? [] : [messagesSearchTool(tools.webSearch)];
+  if (offered.length + search.length === 0) return;
+  body.tools = offered.map((tool): JsonObject => {
     if (tool.strict && !strictTools) {
       report.note(
         `strict of tool ${tool.name} left out: ${quirksOf(context.target).label} has no such field`,
@@ -133,7 +135,7 @@ function writeTools(
       input_schema: objectSchema(tool.parameters),
       strict: tool.strict && strictTools ? true : undefined,
     });
-  });
+  }).concat(search);
 }
 
 function writeToolChoice(choice: HubToolChoice | null, hub: HubRequest, body: JsonObject): void {

@@ -6,6 +6,7 @@
  * in `signature`. Both are opaque to every client.
  */
 import { isObject, type JsonObject, readList, readText } from "./json.ts";
+import type { RedactedThinkingBlock, ThinkingBlock } from "./wire_types.ts";
 
 /** Anthropic `signature` inside a Responses item. */
 const SIGNATURE = "hf.sig1:";
@@ -50,7 +51,7 @@ export function reasoningTexts(item: JsonObject): { summary: string[]; content: 
  *
  * @returns `null` for an item with neither text nor encrypted content: there is nothing to show or to bring back.
  */
-export function blockOfReasoning(item: JsonObject): JsonObject | null {
+export function blockOfReasoning(item: JsonObject): ThinkingBlock | RedactedThinkingBlock | null {
   const encrypted = readText(item.encrypted_content);
   const { summary, content } = reasoningTexts(item);
   const thinking = [...summary, ...content].join(PART_SEPARATOR);
@@ -92,7 +93,7 @@ export function reasoningOfRedacted(data: string): JsonObject {
 }
 
 /** The signature and data an Anthropic upstream once gave, byte for byte; `null` when it gave none. */
-export function anthropicBlockOf(item: JsonObject): JsonObject | null {
+export function anthropicBlockOf(item: JsonObject): ThinkingBlock | RedactedThinkingBlock | null {
   const origin = reasoningOrigin(readText(item.encrypted_content));
   return origin === "anthropic" || origin === "redacted" ? blockOfReasoning(item) : null;
 }

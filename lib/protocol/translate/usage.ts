@@ -5,6 +5,7 @@
  * apart (wire-facts; field case B108). `null` means the upstream said nothing: nobody invents a zero (B110).
  */
 import { isObject, type JsonObject, readNumber } from "./json.ts";
+import type { CompletionUsage, MessageDeltaUsage, ResponseUsage } from "./wire_types.ts";
 
 /** One answer's counts; `inputTokens` is everything that went in, cached or not. */
 export interface UsageCounts {
@@ -82,7 +83,7 @@ export function responsesUsage(counts: UsageCounts) {
     output_tokens: counts.outputTokens,
     output_tokens_details: { reasoning_tokens: counts.reasoningTokens },
     total_tokens: counts.inputTokens + counts.outputTokens,
-  };
+  } satisfies ResponseUsage;
 }
 
 export function chatUsage(counts: UsageCounts) {
@@ -95,7 +96,7 @@ export function chatUsage(counts: UsageCounts) {
       ...(counts.cacheWriteTokens > 0 ? { cache_write_tokens: counts.cacheWriteTokens } : {}),
     },
     completion_tokens_details: { reasoning_tokens: counts.reasoningTokens },
-  };
+  } satisfies CompletionUsage;
 }
 
 export function messagesUsage(counts: UsageCounts) {
@@ -108,7 +109,7 @@ export function messagesUsage(counts: UsageCounts) {
     output_tokens: counts.outputTokens,
     output_tokens_details: { thinking_tokens: counts.reasoningTokens },
     server_tool_use: null,
-  };
+  } satisfies MessageDeltaUsage;
 }
 
 function detail(details: unknown, key: string): number {
