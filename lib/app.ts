@@ -55,6 +55,8 @@ export interface Outside {
   readonly log: ProcessLog;
   readonly upstream: Upstream;
   readonly dialer: Dialer;
+  /** A reloaded configuration may name another egress proxy. */
+  useProxy(proxyUrl: string): void;
   readonly issuer: TokenIssuer;
   readonly usagePages: UsageClient;
   readonly files: CredentialFiles;
@@ -71,7 +73,7 @@ export interface App {
   readonly firstRunKey: string | null;
   /** Resolves with the cause when the process must end by itself (ruling 9). */
   readonly failed: Promise<Error>;
-  /** Takes over another configuration. @returns the keys that need a restart to change. */
+  /** Takes over another configuration. @throws StartRefused; then the old one stays. @returns the keys that need a restart to change. */
   reload(config: Config): Promise<readonly string[]>;
   /** Drains for at most `graceMs`, then ends what is left. Leaves the database closed. */
   stop(graceMs: number): Promise<void>;
@@ -98,6 +100,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     failed.resolve(cause);
   };
 
+  const instanceId = ids.secret(6);
   const poolStore = new SqlitePoolStore(database);
   const affinity = new SqliteAffinityStore(database);
   const accounts = new SqliteAccountStore(database);
@@ -246,6 +249,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     usage,
     running,
     sockets,
+    instanceId,
     fatal,
     admission,
     local: createLocalRoutes({
@@ -308,8 +312,16 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     firstRunKey,
     failed: failed.promise,
     async reload(next) {
+      const { host, port, databasePath, authDir } = config;
+      const changed: Config = { ...next, host, port, databasePath, authDir };
+      if (listensBeyondLoopback(changed) && changed.apiKeys.length === 0 && accounts.users().length === 0) {
+        throw new StartRefused(
+          `Cannot reload: ${host} can be reached from other machines, and no key would be left`,
+        );
+      }
       const { needsRestart } = diffConfig(config, next);
-      config = { ...next, host: config.host, port: config.port, databasePath: config.databasePath };
+      config = changed;
+      outside.useProxy(config.proxyUrl);
       entries = providerEntries(config);
       staticKeys = keyHashes();
       log.setLevel(config.logging.level);

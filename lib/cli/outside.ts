@@ -11,16 +11,16 @@ import { createLog, type LogSink } from "../runtime/log.ts";
 import { createCredentialFiles } from "../store/credential_files.ts";
 import { openDatabase } from "../store/database.ts";
 import { readProxyEnvironment } from "../upstream/egress_proxy.ts";
-import { createUpstream } from "../upstream/http_client.ts";
+import { createNetwork } from "../upstream/network.ts";
 import { createUsageClient } from "../upstream/usage_client.ts";
 import { createOauthClient } from "../upstream/oauth_client.ts";
-import { createDialer } from "../upstream/websocket_dialer.ts";
 
 /** @throws StoreFailure when the database cannot be opened; SyntaxError for a proxy URL that cannot be read. */
 export function openOutside(config: Config, sink?: LogSink): Outside {
   const clock = createClock();
   const environment = readProxyEnvironment((name) => Deno.env.get(name));
-  const upstream = createUpstream({ clock, proxyUrl: config.proxyUrl, environment });
+  const network = createNetwork({ clock, proxyUrl: config.proxyUrl, environment });
+  const { upstream, dialer } = network;
   return {
     clock,
     random: createRandom(),
@@ -29,7 +29,8 @@ export function openOutside(config: Config, sink?: LogSink): Outside {
     inflate: createInflate(),
     log: createLog(config.logging, clock, sink),
     upstream,
-    dialer: createDialer({ clock, proxyUrl: config.proxyUrl, environment }),
+    dialer,
+    useProxy: network.useProxy,
     issuer: createOauthClient(upstream, clock),
     usagePages: createUsageClient(upstream, clock),
     files: createCredentialFiles(),

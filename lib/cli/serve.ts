@@ -73,7 +73,14 @@ async function reloadFrom(app: App, path: string | null): Promise<void> {
     console.error(`holdfast: the running configuration stays in use\n${load.message}`);
     return;
   }
-  const needsRestart = await app.reload(load.loaded.config);
+  let needsRestart: readonly string[];
+  try {
+    needsRestart = await app.reload(load.loaded.config);
+  } catch (error) {
+    if (!(error instanceof StartRefused || error instanceof SyntaxError)) throw error;
+    console.error(`holdfast: the running configuration stays in use\n${error.message}`);
+    return;
+  }
   if (needsRestart.length > 0) console.error(`holdfast: restart to change ${needsRestart.join(", ")}`);
 }
 

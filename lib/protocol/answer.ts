@@ -34,7 +34,8 @@ export type LocalKind =
   | "shutting_down"
   | "invalid_request"
   | "unsupported_encoding"
-  | "overloaded_local";
+  | "overloaded_local"
+  | "loop_detected";
 
 /** Longest wait Claude Code sits out by itself; told a longer one it gives up at once (wire-facts 6.9). */
 const ANTHROPIC_WAIT_LIMIT_SECONDS = 60;
@@ -55,6 +56,11 @@ const LOCAL_ANSWERS: Readonly<Record<LocalKind, { status: number; code: string; 
   key_disabled: { status: 403, code: "key_disabled", message: "This API key is disabled" },
   request_too_large: { status: 413, code: "request_too_large", message: "The request body is too large" },
   not_found: { status: 404, code: "not_found", message: "There is no such route" },
+  loop_detected: {
+    status: 508,
+    code: "loop_detected",
+    message: "The request came back to a proxy it had passed: a base URL leads to a proxy in a circle",
+  },
   shutting_down: { status: 503, code: "shutting_down", message: "The proxy is shutting down" },
   invalid_request: { status: 400, code: "invalid_request", message: "The request cannot be read" },
   unsupported_encoding: {

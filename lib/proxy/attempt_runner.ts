@@ -12,6 +12,7 @@ import type { Credential, UpstreamResponse } from "../ports.ts";
 import { renderLocal } from "../protocol/answer.ts";
 import { readErrorFacts } from "../protocol/error_body.ts";
 import { filterResponseHeaders } from "../protocol/headers.ts";
+import { markHop } from "../protocol/hops.ts";
 import type { RouteBase } from "../protocol/route.ts";
 import type { TokenUsage } from "../protocol/stream_dialect.ts";
 import type { OutgoingRequest } from "../providers/provider.ts";
@@ -131,10 +132,13 @@ export async function runAttempt(deps: ProxyDeps, input: AttemptInput): Promise<
   const prepared = prepareBody(context, launch, entry, outgoing, deps.ids, nowMs);
   if (!prepared.ok) return refuseUncarried(context, prepared, nowMs);
   const { timeouts } = deps.config();
+  const url = entry.descriptor.url(outgoing, entry.settings, credential);
+  const headers = entry.descriptor.headers(outgoing, entry.settings, credential);
+  markHop(url, headers, context.headers, deps.instanceId);
   const result = await deps.upstream.send({
     method: context.method,
-    url: entry.descriptor.url(outgoing, entry.settings, credential),
-    headers: entry.descriptor.headers(outgoing, entry.settings, credential),
+    url,
+    headers,
     body: prepared.body,
     bodyLength: prepared.length,
     fresh: launch.fresh,

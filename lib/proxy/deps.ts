@@ -75,6 +75,8 @@ export interface ProxyDeps {
   /** Requests under way, so that a shutdown can end them. */
   readonly running: Set<AbortController>;
   readonly sockets: OpenSockets;
+  /** Marks our requests to plain-http hosts, so that two proxies pointing at each other notice (B142). */
+  readonly instanceId: string;
   /** Ends the process: the store is gone (ruling 9). */
   readonly fatal: (error: unknown) => void;
 }

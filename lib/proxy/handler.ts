@@ -1,6 +1,7 @@
 /**
  * From a client's HTTP request to the one answer it gets.
  */
+import { isLoop } from "../protocol/hops.ts";
 import { matchRoute, type Route, type RouteMatch } from "../protocol/route.ts";
 import { admit, type Tenant } from "./admission.ts";
 import { runAttempt } from "./attempt_runner.ts";
@@ -28,6 +29,9 @@ export function createHandler(deps: HandlerDeps): (request: Request) => Response
     const match = matchRoute(request.method, path, upgrade !== null && upgrade.toLowerCase() === "websocket");
     const id = deps.ids.requestId();
     if (match === null) return refuse(deps, "not_found", "raw", id);
+    if (isLoop(request.headers, deps.instanceId)) {
+      return refuse(deps, "loop_detected", match.route.protocol, id);
+    }
     if (deps.isDraining()) return refuse(deps, "shutting_down", match.route.protocol, id);
     const admission = admit(request.headers, match.route, deps.admission);
     if (!admission.ok) return refuse(deps, admission.problem, match.route.protocol, id);

@@ -20,10 +20,9 @@ import { createLog } from "../../lib/runtime/log.ts";
 import { createCredentialFiles } from "../../lib/store/credential_files.ts";
 import { openDatabase } from "../../lib/store/database.ts";
 import { NO_PROXY_ENVIRONMENT } from "../../lib/upstream/egress_proxy.ts";
-import { createUpstream } from "../../lib/upstream/http_client.ts";
+import { createNetwork } from "../../lib/upstream/network.ts";
 import { createUsageClient } from "../../lib/upstream/usage_client.ts";
 import { createOauthClient } from "../../lib/upstream/oauth_client.ts";
-import { createDialer } from "../../lib/upstream/websocket_dialer.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { TempFolder } from "./temp_folder.ts";
 
@@ -146,7 +145,8 @@ export class Rig implements AsyncDisposable {
         return Promise.resolve();
       },
     };
-    const upstream = createUpstream({ clock, proxyUrl: config.proxyUrl, environment: NO_PROXY_ENVIRONMENT });
+    const network = createNetwork({ clock, proxyUrl: config.proxyUrl, environment: NO_PROXY_ENVIRONMENT });
+    const { upstream, dialer } = network;
     const outside: Outside = {
       clock,
       random: createRandom(1),
@@ -155,7 +155,8 @@ export class Rig implements AsyncDisposable {
       inflate: createInflate(),
       log: createLog(config.logging, clock, sink),
       upstream,
-      dialer: createDialer({ clock, proxyUrl: config.proxyUrl, environment: NO_PROXY_ENVIRONMENT }),
+      dialer,
+      useProxy: network.useProxy,
       issuer: createOauthClient(upstream, clock),
       usagePages: createUsageClient(upstream, clock),
       files: createCredentialFiles(),
