@@ -65,7 +65,7 @@ export function bookOutcome(
 ): void {
   switch (outcome.kind) {
     case "success":
-      bookSuccess(context, plan, state, outcome, nowMs);
+      bookSuccess(context, state, outcome, nowMs);
       return;
     case "no_response":
       bookNoResponse(context, plan, state, outcome, heldLease, nowMs);
@@ -143,7 +143,6 @@ function healthAfter(
 
 function bookSuccess(
   context: PoolContext,
-  plan: RequestPlan,
   state: LaunchState,
   outcome: Outcome,
   nowMs: number,
@@ -157,7 +156,6 @@ function bookSuccess(
     nowMs,
   );
   records.setProvider(provider, forgetStrikes(provider.health));
-  plan.strikes.delete(provider);
   records.setNetwork(noteSuccess(records.network, nowMs));
 }
 

@@ -206,9 +206,10 @@ export function clearestTarget(provider: PlanProvider, slot: AccountSlot, nowMs:
   return best;
 }
 
-export function slotInPlan(plan: RequestPlan, account: string): AccountSlot | null {
-  for (const provider of plan.providers) {
-    const slot = findSlot(provider.accounts, account);
+/** The account among those the request may ask before any fallback, or `null`. */
+export function ordinarySlot(plan: RequestPlan, account: string): AccountSlot | null {
+  for (const { fallback, provider } of plan.routes) {
+    const slot = fallback ? null : findSlot(provider.accounts, account);
     if (slot !== null) return slot;
   }
   return null;
@@ -216,7 +217,7 @@ export function slotInPlan(plan: RequestPlan, account: string): AccountSlot | nu
 
 function pickBound(plan: RequestPlan, network: boolean, nowMs: number): Choice | null {
   if (plan.holder === null) return null;
-  const slot = slotInPlan(plan, plan.holder);
+  const slot = ordinarySlot(plan, plan.holder);
   if (slot === null || plan.tried.has(slot)) return null;
   for (const route of plan.routes) {
     // A fallback serves when nothing else does, bound or not (C34).
@@ -291,7 +292,7 @@ function pickFromProvider(
 function stickyStart(plan: RequestPlan, route: PlanRoute, nowMs: number): number | null {
   const [session] = plan.sessions;
   if (session === undefined || plan.holder === null) return null;
-  const holder = slotInPlan(plan, plan.holder);
+  const holder = ordinarySlot(plan, plan.holder);
   if (holder !== null && !isModelExcluded(plan, holder, nowMs)) return null;
   return hash32(session) % route.provider.accounts.length;
 }

@@ -5,7 +5,7 @@
  */
 import type { AccountId } from "../core/domain.ts";
 import type { AccountSlot } from "../core/pool.ts";
-import { type Choice, isModelExcluded, pickThis, slotInPlan } from "./pool_choice.ts";
+import { type Choice, isModelExcluded, ordinarySlot, pickThis } from "./pool_choice.ts";
 import type { PoolContext } from "./pool_context.ts";
 import type { LaunchState, RequestPlan } from "./request_plan.ts";
 
@@ -61,7 +61,7 @@ export function isAfterFailover(context: PoolContext, plan: RequestPlan, slot: A
 
 function adopt(context: PoolContext, plan: RequestPlan, choice: Choice, nowMs: number): Choice {
   const holder = plan.holder!;
-  const winner = slotInPlan(plan, holder);
+  const winner = ordinarySlot(plan, holder);
   const adopted = winner === null ? null : pickThis(context, plan, winner, nowMs);
   if (adopted !== null) return adopted;
   if (mayMove(context, plan, holder, nowMs)) move(context, plan, holder, choice.slot.account.id, nowMs);
@@ -71,8 +71,8 @@ function adopt(context: PoolContext, plan: RequestPlan, choice: Choice, nowMs: n
 /** Whether what keeps the conversation from its account is a reason to leave it for good. */
 function mayMove(context: PoolContext, plan: RequestPlan, holder: AccountId, nowMs: number): boolean {
   const { records } = context;
-  const slot = slotInPlan(plan, holder);
-  // Not of this request's providers: another model of the same conversation is being asked for.
+  const slot = ordinarySlot(plan, holder);
+  // Not one this request would ask first: another provider's model of the same conversation is wanted.
   if (slot === null) return !records.accounts.has(holder);
   if (slot.removed) return true;
   if (isModelExcluded(plan, slot, nowMs)) return false;

@@ -177,7 +177,9 @@ Deno.test("settleProviderProbe() keeps a probe's stated minimum in full, for hou
 
 Deno.test("settleProviderProbe() and closeProviderGate() ignore every attempt but the owner (P20)", () => {
   const health = leased();
-  assertStrictEquals(settleProviderProbe(health, "codex", "req_9:1", outcomes.success(), 1, NOW), health);
+  for (const outcome of [outcomes.success(), outcomes.unavailable(), outcomes.cancelled()]) {
+    assertStrictEquals(settleProviderProbe(health, "codex", "req_9:1", outcome, 1, NOW), health);
+  }
   assertStrictEquals(closeProviderGate(health, "req_9:1"), health);
 });
 

@@ -88,6 +88,21 @@ Deno.test("a full ledger launches nothing more, even with an account at hand", (
   assertEquals(driver.next(resumed).kind, "answer");
 });
 
+Deno.test("a ledger spent before the crash sends nothing at all after it", () => {
+  const driver = new Driver(["a", "b"], {
+    policy: { requestRetry: 0, maxRetryCredentials: 1, maxRetryIntervalMs: 30_000 },
+  });
+  const plan = driver.begin({ idempotency: "key" });
+  const first = driver.launch(plan);
+  driver.settle(plan, first, outcomes.unauthorized());
+  driver.pool.repaired(plan, first, { kind: "fresh_token", fingerprint: "a-2" }, driver.nowMs);
+  driver.settle(plan, driver.launch(plan), outcomes.noResponse({ pooled: true }));
+  assertEquals(driver.launch(plan).counter, 3);
+  driver.restart();
+  const resumed = driver.run(inOrder(), { idempotency: "key" });
+  assertEquals([resumed.launches, resumed.answer?.status], [[], 502]);
+});
+
 const poisons = [
   { name: "charged twice", charged: ["req_1:1", "req_1:1"] },
   { name: "an attempt never minted", charged: ["req_1:7"] },

@@ -119,6 +119,7 @@ Deno.test("attempts launched before the pause that fail during it change nothing
   const probe = driver.begin({ targets: [Q] });
   const launch = driver.launch(probe);
   driver.settle(late, lateLaunch, outcomes.noResponse());
+  assertEquals(late.record.notes, []);
   assertEquals(driver.pool.describeNetwork(driver.nowMs)!.probe?.attempt, launch.attempt);
   assertEquals(driver.pool.describeAccounts(driver.nowMs)[0]!.health.ladder, null);
 });

@@ -104,6 +104,8 @@ Deno.test("a notice in a running stream parks for the next request and cuts noth
   assertEquals(driver.pool.describeAccounts(driver.nowMs)[0]!.state, "parked");
   driver.settle(plan, launch, outcomes.success());
   assertEquals(driver.pool.describeAccounts(driver.nowMs)[0]!.state, "healthy");
+  // The closure that stood for the parked account fell with the park.
+  assertEquals(driver.run(OK).launches.map(({ probe }) => probe), ["none"]);
 });
 
 const restarts = [

@@ -215,6 +215,14 @@ Deno.test("a fallback serves without taking the conversation", () => {
   assertEquals(driver.session("s", OK, spec).served!.account, "a");
 });
 
+Deno.test("a conversation of the fallback's own account still asks the ring first (C34)", () => {
+  const driver = new Driver(["a", account("q1", { provider: "q" })]);
+  const q = { provider: "q", model: "n" };
+  driver.session("s", OK, { targets: [q] });
+  const served = driver.session("s", OK, { fallbacks: [q] }).served!.account;
+  assertEquals([served, holder(driver)], ["a", "q1"]);
+});
+
 Deno.test("the provider's gate counts as the account being away: the conversation moves (C30)", () => {
   const driver = new Driver([account("p1", { provider: "p" }), account("q1", { provider: "q" })]);
   const targets = [{ provider: "p", model: "m" }, { provider: "q", model: "m" }];
