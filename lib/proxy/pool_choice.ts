@@ -1,23 +1,12 @@
 /**
- * Reads the pool for one request: which account may be launched now, when one may be, and what is left to say.
+ * Reads the pool for one request: which account may be launched now, and which gates its launch has to lease.
  *
  * Changes nothing. Gates are asked in the order of state-machine-facts 3.3.
  */
-import type { CandidateRecord } from "../core/decision.ts";
 import type { Target } from "../core/domain.ts";
-import {
-  accountReadyAtMs,
-  classOfBlock,
-  classOfOutcome,
-  creditsProbeDue,
-  describeBlock,
-  recheckDue,
-  strongestBlock,
-} from "../core/eligibility.ts";
-import type { FinalMember } from "../core/final_error.ts";
+import { creditsProbeDue, recheckDue, strongestBlock } from "../core/eligibility.ts";
 import { readNetworkGate } from "../core/network_pause.ts";
-import type { AccountSlot, ProviderSlot } from "../core/pool.ts";
-import { findSlot, isSelectable } from "../core/pool.ts";
+import { type AccountSlot, findSlot, isSelectable } from "../core/pool.ts";
 import { hash32 } from "../core/prng.ts";
 import { type Gate, readProviderGate, STRIKES_TO_COOL } from "../core/provider_health.ts";
 import type { Launch } from "../core/retry_plan.ts";
@@ -35,9 +24,6 @@ export interface Choice {
   /** Where the rotation goes on after this pick; -1 leaves it alone (bound accounts do not turn it). */
   readonly cursor: number;
 }
-
-/** How often a request looks whether a probe of somebody else has opened the gate. */
-export const PROBE_POLL_MS = 250;
 
 /** The next account of this request, or `null` when none may be launched now. */
 export function pickNext(context: PoolContext, plan: RequestPlan, nowMs: number): Choice | null {
@@ -88,122 +74,6 @@ export function pickAgain(context: PoolContext, state: LaunchState, nowMs: numbe
     trial: state.launch.trial,
     cursor: -1,
   };
-}
-
-/** The account that may serve first, and when. `probed`: a probe of somebody else decides, maybe sooner. */
-export interface Readiness {
-  readonly readyAtMs: number;
-  readonly slot: AccountSlot;
-  readonly probed: boolean;
-}
-
-/** When the first account may serve, for the wait between rounds; `null` when no clock will bring one back. */
-export function nearestReady(
-  context: PoolContext,
-  plan: RequestPlan,
-  nowMs: number,
-): Readiness | null {
-  const network = readNetworkGate(context.records.network, nowMs);
-  let best: Readiness | null = null;
-  for (const provider of plan.providers) {
-    const gate = readProviderGate(provider.slot.health, nowMs);
-    // A lease ends when its probe says so, long before its watchdog: worth looking again soon.
-    const probed = network.state === "leased" || gate.state === "leased";
-    const gateMs = Math.max(
-      closedUntilMs(network, nowMs),
-      closedUntilMs(gate, nowMs),
-      probed ? nowMs + PROBE_POLL_MS : 0,
-      plan.retryAtMs.get(provider.slot) ?? 0,
-    );
-    for (const slot of provider.accounts) {
-      const readyAtMs = servesAtMs(provider, slot, nowMs);
-      if (readyAtMs === null) continue;
-      const atMs = Math.max(readyAtMs, gateMs);
-      if (best === null || atMs < best.readyAtMs) best = { readyAtMs: atMs, slot, probed };
-    }
-  }
-  return best;
-}
-
-/** One member an account, for the final answer. */
-export function* finalMembers(
-  context: PoolContext,
-  plan: RequestPlan,
-  nowMs: number,
-): Generator<FinalMember> {
-  const network = readNetworkGate(context.records.network, nowMs);
-  for (const provider of plan.providers) {
-    const gate = readProviderGate(provider.slot.health, nowMs);
-    const gated = !passes(network) || !passes(gate);
-    const gateMs = Math.max(gateEndMs(network, nowMs), gateEndMs(gate, nowMs));
-    for (const slot of provider.accounts) {
-      if (slot.removed) continue;
-      const target = clearestTarget(provider, slot, nowMs);
-      const block = strongestBlock(slot.health, slot.account.enabled, target.model, nowMs);
-      const readyAtMs = Math.max(accountReadyAtMs(slot.health, target.model, nowMs), gateMs);
-      yield {
-        class: block !== null
-          ? classOfBlock(block)
-          : gated
-          ? "transient"
-          : classOfOutcome(plan.outcomes.get(slot) ?? null),
-        readyAtMs,
-      };
-    }
-  }
-}
-
-/** Every account of the providers with what blocks it, for records and `why`; at most `limit` of them. */
-export function listCandidates(
-  context: PoolContext,
-  providers: Iterable<{ readonly slot: ProviderSlot; readonly accounts: readonly AccountSlot[] }>,
-  targetOf: (provider: ProviderSlot, slot: AccountSlot) => Target,
-  limit: number,
-  nowMs: number,
-): CandidateRecord[] {
-  const list: CandidateRecord[] = [];
-  const network = context.records.network;
-  const networkGate = readNetworkGate(network, nowMs);
-  for (const { slot: provider, accounts } of providers) {
-    const gate = readProviderGate(provider.health, nowMs);
-    for (const slot of accounts) {
-      if (slot.removed) continue;
-      if (list.length >= limit) return list;
-      const target = targetOf(provider, slot);
-      const own = describeBlock(slot.health, slot.account.enabled, target.model, nowMs);
-      list.push({
-        account: slot.account.id,
-        block: own ??
-          describeGate(networkGate, "network", network.pause?.openedAtMs ?? null, "no_response") ??
-          describeGate(
-            gate,
-            "provider",
-            provider.health.cooldown?.openedAtMs ?? null,
-            provider.health.cooldown?.reason ?? "",
-          ),
-      });
-    }
-  }
-  return list;
-}
-
-/** The target under which an account of a snapshot is closest to serving; ties go to the first. */
-export function clearestTarget(provider: PlanProvider, slot: AccountSlot, nowMs: number): Target {
-  const [only] = provider.targets;
-  if (provider.targets.length === 1) return only!;
-  let best = only!;
-  let bestRank = Number.POSITIVE_INFINITY;
-  for (const target of provider.targets) {
-    const block = strongestBlock(slot.health, slot.account.enabled, target.model, nowMs);
-    const rank = block === "model_excluded"
-      ? Number.MAX_VALUE
-      : accountReadyAtMs(slot.health, target.model, nowMs);
-    if (rank < bestRank) {
-      best = target;
-      bestRank = rank;
-    }
-  }
-  return best;
 }
 
 /** The account among those the request may ask before any fallback, or `null`. */
@@ -351,56 +221,7 @@ function holds(provider: PlanProvider, slot: AccountSlot): boolean {
   return slot.account.provider === provider.slot.id && findSlot(provider.accounts, slot.account.id) === slot;
 }
 
-/** When the account itself may serve; `null` when only an event can bring it back. */
-function servesAtMs(provider: PlanProvider, slot: AccountSlot, nowMs: number): number | null {
-  if (slot.removed) return null;
-  const target = clearestTarget(provider, slot, nowMs);
-  const block = strongestBlock(slot.health, slot.account.enabled, target.model, nowMs);
-  switch (block) {
-    case "model_excluded":
-    case "disabled":
-    case "credential":
-    case "credits":
-      return null;
-    default:
-      return accountReadyAtMs(slot.health, target.model, nowMs);
-  }
-}
-
-function passes(gate: Gate): boolean {
+/** True when a launch may go through, as a probe or not. */
+export function passes(gate: Gate): boolean {
   return gate.state === "open" || gate.state === "half_open";
-}
-
-function closedUntilMs(gate: Gate, nowMs: number): number {
-  return gate.state === "closed" ? gate.untilMs : nowMs;
-}
-
-/** A lease that is over and not settled has no time to tell (2C.4). */
-function gateEndMs(gate: Gate, nowMs: number): number {
-  return gate.state === "closed" || gate.state === "leased" ? Math.max(gate.untilMs, nowMs) : nowMs;
-}
-
-function describeGate(
-  gate: Gate,
-  owner: "provider" | "network",
-  observedAtMs: number | null,
-  source: string,
-): CandidateRecord["block"] {
-  if (gate.state === "closed") {
-    return {
-      kind: owner === "provider" ? "provider_cooldown" : "network_pause",
-      untilMs: gate.untilMs,
-      source,
-      observedAtMs,
-    };
-  }
-  if (gate.state === "leased") {
-    return {
-      kind: owner === "provider" ? "provider_probe" : "network_probe",
-      untilMs: gate.untilMs,
-      source,
-      observedAtMs,
-    };
-  }
-  return null;
 }

@@ -9,17 +9,10 @@ import { isLedgerFull } from "../core/ledger.ts";
 import type { ProviderSlot } from "../core/pool.ts";
 import type { Step } from "../core/retry_plan.ts";
 import { leaveProvider } from "./pool_booking.ts";
-import {
-  type Choice,
-  clearestTarget,
-  finalMembers,
-  listCandidates,
-  nearestReady,
-  pickAgain,
-  pickNext,
-} from "./pool_choice.ts";
+import { type Choice, pickAgain, pickNext } from "./pool_choice.ts";
 import type { PoolContext } from "./pool_context.ts";
 import { launch } from "./pool_launch.ts";
+import { clearestTarget, finalMembers, listCandidates, nearestReady } from "./pool_outlook.ts";
 import { placeSession } from "./pool_sessions.ts";
 import { bookFailure } from "./pool_verdicts.ts";
 import { startWait } from "./pool_waits.ts";

@@ -11,7 +11,7 @@ import type {
   ProbeLease,
   QuotaReading,
 } from "../core/records.ts";
-import { listCandidates } from "./pool_choice.ts";
+import { listCandidates } from "./pool_outlook.ts";
 import type { PoolContext } from "./pool_context.ts";
 
 export interface AccountView {

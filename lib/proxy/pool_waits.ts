@@ -2,7 +2,7 @@
 import { paceMs } from "../core/backoff.ts";
 import { hashUnit } from "../core/prng.ts";
 import type { Step } from "../core/retry_plan.ts";
-import { nearestReady, PROBE_POLL_MS, type Readiness } from "./pool_choice.ts";
+import { nearestReady, PROBE_POLL_MS, type Readiness } from "./pool_outlook.ts";
 import type { PoolContext } from "./pool_context.ts";
 import type { RequestPlan } from "./request_plan.ts";
 
