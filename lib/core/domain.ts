@@ -49,6 +49,22 @@ export interface RetryPolicy {
 export const REPLAY_BODY_LIMIT_BYTES = 33_554_432;
 /** Longest model id used as a key. */
 export const MODEL_KEY_LIMIT_BYTES = 128;
+/** The last moment a `Date` can hold; absurd times are kept as far as that. */
+export const LATEST_TIME_MS = 8_640_000_000_000_000;
+
+/** A time as records hold it: whole, and no later than any date. */
+export function clampTimeMs(timeMs: number): number {
+  return Math.min(LATEST_TIME_MS, Math.max(0, Math.ceil(timeMs)));
+}
+
+// deno-lint-ignore no-control-regex
+const CONTROL_CHARACTER = /[\u0000-\u001f\u007f-\u009f]/;
+
+/** True when a client's model name may become a key of our records: short, and plain text. */
+export function isModelKey(model: string): boolean {
+  return model.length > 0 && model.length <= MODEL_KEY_LIMIT_BYTES && model.isWellFormed() &&
+    !CONTROL_CHARACTER.test(model);
+}
 
 const ATTEMPT_ID = /^([A-Za-z0-9_-]{1,80}):([1-9][0-9]{0,8})$/;
 

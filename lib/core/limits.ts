@@ -4,7 +4,7 @@
  * Usage pages never reach this file; what they say is a park (`quota_park.ts`).
  */
 import type { JudgedAttempt } from "./account_health.ts";
-import type { ModelId } from "./domain.ts";
+import { clampTimeMs, type ModelId } from "./domain.ts";
 import { bounded, without } from "./model_records.ts";
 import type { Outcome, StatedTime } from "./outcome.ts";
 import { holdFamilyParks } from "./quota_park.ts";
@@ -74,7 +74,7 @@ function laterDeadline(
   if (live !== null && !corrects && stated.untilMs <= live.untilMs) return current;
   if (stated.untilMs <= nowMs) return null;
   return {
-    untilMs: stated.untilMs,
+    untilMs: clampTimeMs(stated.untilMs),
     source: stated.source,
     status: outcome.status ?? 429,
     code: outcome.code,

@@ -5,7 +5,7 @@
  * Circuits (every account dead) are derived from the accounts and hold no record here (C7, C8).
  */
 import { ladderMs, LONGEST_STEP_MS } from "./backoff.ts";
-import type { AttemptId, ProviderId } from "./domain.ts";
+import { type AttemptId, clampTimeMs, type ProviderId } from "./domain.ts";
 import type { Outcome } from "./outcome.ts";
 import type { CooldownReason, ProviderCooldown, ProviderHealth } from "./records.ts";
 
@@ -56,7 +56,9 @@ export function leaseUntilMs(attemptTimeoutMs: number, nowMs: number): number {
 export function readStrike(outcome: Outcome): { reason: CooldownReason; notBeforeMs: number } | null {
   switch (outcome.kind) {
     case "transient":
-      return outcome.strike ? { reason: "overloaded", notBeforeMs: outcome.notBeforeMs ?? 0 } : null;
+      return outcome.strike
+        ? { reason: "overloaded", notBeforeMs: clampTimeMs(outcome.notBeforeMs ?? 0) }
+        : null;
     case "no_response":
       return { reason: "network", notBeforeMs: 0 };
     case "edge_block":
@@ -64,7 +66,7 @@ export function readStrike(outcome: Outcome): { reason: CooldownReason; notBefor
     case "limited":
       // Capacity with a stated time: a deadline for the account and a strike for its provider (row 24).
       return outcome.strike === true
-        ? { reason: "overloaded", notBeforeMs: outcome.stated?.untilMs ?? 0 }
+        ? { reason: "overloaded", notBeforeMs: clampTimeMs(outcome.stated?.untilMs ?? 0) }
         : null;
     default:
       return null;
@@ -78,13 +80,14 @@ export function readStrike(outcome: Outcome): { reason: CooldownReason; notBefor
 export function applyStrike(
   health: ProviderHealth,
   strike: { readonly reason: CooldownReason; readonly notBeforeMs: number },
+  attempt: AttemptId,
 ): ProviderHealth {
   if (health.cooldown !== null) {
     if (health.probe !== null || strike.notBeforeMs <= health.cooldown.untilMs) return health;
     return {
       ...health,
       derived: false,
-      cooldown: { ...health.cooldown, untilMs: strike.notBeforeMs, explicit: true },
+      cooldown: { ...health.cooldown, untilMs: strike.notBeforeMs, openedBy: attempt, explicit: true },
     };
   }
   return {

@@ -4,7 +4,7 @@
  * A page is believed for at most 30 minutes from its own observation and never twice in a row: once a park
  * ended, only a real success lets a page arm the next one (`probeOwed`; state-machine-facts 2B, ruling 1).
  */
-import type { ModelId } from "./domain.ts";
+import { clampTimeMs, type ModelId } from "./domain.ts";
 import type { AccountHealth, Park, QuotaReading, QuotaWindow } from "./records.ts";
 
 /** Silences parks after a real success; sliding. */
@@ -13,6 +13,9 @@ export const OVERRIDE_MS = 30 * 60_000;
 export const PARK_LIMIT_MS = 30 * 60_000;
 /** Believed when the page names no reset at all (2B.1, exhausted entry without reset). */
 export const PARK_WITHOUT_RESET_MS = 5 * 60_000;
+/** Windows of one page kept at most, and characters of one word of it. */
+const WINDOW_LIMIT = 64;
+const WORD_LIMIT = 128;
 /** A window with this share or less left counts as spent (2B.1, preflight minimum). */
 export const SPENT_PERCENT = 98;
 
@@ -29,7 +32,7 @@ export function applyReading(
 ): AccountHealth {
   const observedAtMs = Math.min(given.observedAtMs, nowMs);
   if (health.reading !== null && observedAtMs < health.reading.observedAtMs) return health;
-  const reading: QuotaReading = { ...given, observedAtMs };
+  const reading = boundReading({ ...given, observedAtMs });
   const capMs = Math.min(maxParkMs, PARK_LIMIT_MS);
   const next = applyAccountWindows(health, reading, capMs, nowMs);
   return {
@@ -41,6 +44,33 @@ export function applyReading(
       ? { ...next.credits, probeAtMs: nowMs }
       : next.credits,
   };
+}
+
+/**
+ * Fits an upstream's page to what records hold: whole times, finite figures, short plain words. A page is advice,
+ * and nothing in it may grow without bound or stop a write.
+ */
+function boundReading(reading: QuotaReading): QuotaReading {
+  return {
+    ...reading,
+    observedAtMs: clampTimeMs(reading.observedAtMs),
+    windows: reading.windows.slice(0, WINDOW_LIMIT).map((window) => ({
+      name: boundWord(window.name),
+      usedPercent: window.usedPercent !== null && Number.isFinite(window.usedPercent)
+        ? window.usedPercent
+        : null,
+      resetAtMs: window.resetAtMs !== null && Number.isFinite(window.resetAtMs)
+        ? clampTimeMs(window.resetAtMs)
+        : null,
+      modelFamily: window.modelFamily === null ? null : boundWord(window.modelFamily),
+    })),
+    plan: reading.plan === null ? null : boundWord(reading.plan),
+  };
+}
+
+function boundWord(word: string): string {
+  // deno-lint-ignore no-control-regex
+  return word.slice(0, WORD_LIMIT).toWellFormed().replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, "");
 }
 
 /** Whether a page says the account still serves; `null` when it says nothing either way. */

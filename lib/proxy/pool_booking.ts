@@ -5,7 +5,7 @@
  */
 import { applyOutcome, blockCredential, endDeadline, type JudgedAttempt } from "../core/account_health.ts";
 import { accountLadderCapMs, ladderMs, LONGEST_STEP_MS } from "../core/backoff.ts";
-import { MODEL_KEY_LIMIT_BYTES } from "../core/domain.ts";
+import { isModelKey } from "../core/domain.ts";
 import type { Outcome } from "../core/outcome.ts";
 import { endPause, noteNoResponse, noteSuccess, settleNetworkProbe } from "../core/network_pause.ts";
 import type { ProviderSlot } from "../core/pool.ts";
@@ -114,8 +114,8 @@ export function judged(state: LaunchState): JudgedAttempt {
   return {
     account: state.slot.account.id,
     attempt: state.launch.attempt,
-    // A made-up name of any length must not become a key.
-    model: model !== null && model.length > MODEL_KEY_LIMIT_BYTES ? null : model,
+    // A made-up name must not become a key, whatever it is made of.
+    model: model !== null && isModelKey(model) ? model : null,
     launchedAtMs: state.launch.launchedAtMs,
     fingerprint: state.fingerprint,
   };
@@ -207,5 +207,7 @@ function bookStrike(
     plan.retryAtMs.set(provider, nowMs + ladderMs(context.seed, provider.id, level, LONGEST_STEP_MS));
   }
   // A probe's own failure was booked with its lease.
-  if (!heldLease) context.records.setProvider(provider, applyStrike(provider.health, strike));
+  if (!heldLease) {
+    context.records.setProvider(provider, applyStrike(provider.health, strike, state.launch.attempt));
+  }
 }

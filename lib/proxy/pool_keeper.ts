@@ -295,6 +295,7 @@ export class PoolKeeper {
     records.refreshSlot(slot, nowMs);
     records.accounts.delete(slot.account.id);
     this.#readingWrittenAtMs.delete(slot.account.id);
+    this.#disabled.delete(slot.account.id);
     records.push({ kind: "forget_account", account: slot.account.id });
   }
 

@@ -4,7 +4,7 @@
  * The order of gates is state-machine-facts 3.3; the budgets are 3.5.
  */
 import { longestWaitMs } from "../core/backoff.ts";
-import { incompleteAnswer, resolveFinalError } from "../core/final_error.ts";
+import { resolveFinalError } from "../core/final_error.ts";
 import { isLedgerFull } from "../core/ledger.ts";
 import type { ProviderSlot } from "../core/pool.ts";
 import type { Step } from "../core/retry_plan.ts";
@@ -14,7 +14,7 @@ import type { PoolContext } from "./pool_context.ts";
 import { launch } from "./pool_launch.ts";
 import { clearestTarget, finalMembers, listCandidates, nearestReady } from "./pool_outlook.ts";
 import { placeSession } from "./pool_sessions.ts";
-import { bookFailure } from "./pool_verdicts.ts";
+import { bookFailure, tellIncomplete } from "./pool_verdicts.ts";
 import { startWait } from "./pool_waits.ts";
 import type { Pending, RequestPlan } from "./request_plan.ts";
 
@@ -108,7 +108,7 @@ function giveUpSlot(
 ): Step | null {
   const { state } = pending;
   if (pending.kind === "recovery") {
-    if (pending.outcome.kind === "incomplete") plan.verdict = { kind: "answer", answer: incompleteAnswer() };
+    if (pending.outcome.kind === "incomplete") tellIncomplete(plan);
     else bookFailure(context, plan, state, pending.outcome, false, nowMs);
   } else if (pending.cause === "strip_state") plan.verdict = { kind: "relay", launch: state.launch };
   return plan.verdict;

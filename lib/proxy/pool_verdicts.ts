@@ -49,7 +49,7 @@ export function judgeUncommitted(
     return;
   }
   if (startRecovery(context, plan, state, outcome, nowMs)) return;
-  if (outcome.kind === "incomplete") plan.verdict = { kind: "answer", answer: incompleteAnswer() };
+  if (outcome.kind === "incomplete") tellIncomplete(plan);
   else bookFailure(context, plan, state, outcome, heldLease, nowMs);
 }
 
@@ -81,6 +81,13 @@ export function bookFailure(
   plan.moveOnHead = outcome.kind === "no_response" || outcome.kind === "edge_block";
 }
 
+/** Row 40: nobody's fault, and no other account's business. */
+export function tellIncomplete(plan: RequestPlan): void {
+  const answer = incompleteAnswer();
+  plan.record.rule = answer.rule;
+  plan.verdict = { kind: "answer", answer };
+}
+
 /** Row 52: one launch, and the upstream's own answer is the answer where there is one. */
 function judgeOnce(
   context: PoolContext,
@@ -91,7 +98,7 @@ function judgeOnce(
   nowMs: number,
 ): void {
   if (outcome.kind === "incomplete") {
-    plan.verdict = { kind: "answer", answer: incompleteAnswer() };
+    tellIncomplete(plan);
     return;
   }
   if (outcome.kind === "unauthorized" && state.slot.account.refreshable) {

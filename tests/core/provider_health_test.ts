@@ -25,7 +25,7 @@ const STRIKE = { reason: "overloaded", notBeforeMs: 0 } as const;
 
 function struck(times: number, notBeforeMs = 0): ProviderHealth {
   let health = HEALTHY_PROVIDER;
-  for (let at = 0; at < times; at++) health = applyStrike(health, { ...STRIKE, notBeforeMs });
+  for (let at = 0; at < times; at++) health = applyStrike(health, { ...STRIKE, notBeforeMs }, "req_1:1");
   return health;
 }
 
@@ -84,8 +84,8 @@ Deno.test("openCooldown() lasts the first step, or the latest minimum a strike s
   const first = cooled().cooldown!;
   assert(first.untilMs - NOW >= 2_000 && first.untilMs - NOW < 4_000);
   assertEquals([first.level, first.explicit, first.reason], [0, false, "overloaded"]);
-  let health = applyStrike(HEALTHY_PROVIDER, { ...STRIKE, notBeforeMs: NOW + 40_000 });
-  health = openCooldown(applyStrike(health, STRIKE), "codex", "req_1:2", 1, NOW);
+  let health = applyStrike(HEALTHY_PROVIDER, { ...STRIKE, notBeforeMs: NOW + 40_000 }, "req_1:1");
+  health = openCooldown(applyStrike(health, STRIKE, "req_9:1"), "codex", "req_1:2", 1, NOW);
   assertEquals([health.cooldown!.untilMs, health.cooldown!.explicit], [NOW + 40_000, true]);
 });
 
@@ -100,14 +100,15 @@ Deno.test("readProviderGate() closes, then opens halfway exactly at the end, and
 
 Deno.test("applyStrike() moves a cooldown nobody probes only to a later stated minimum (G3)", () => {
   const health = cooled();
-  assertStrictEquals(applyStrike(health, STRIKE), health);
-  const moved = applyStrike(health, { ...STRIKE, notBeforeMs: NOW + 50_000 });
+  assertStrictEquals(applyStrike(health, STRIKE, "req_9:1"), health);
+  const moved = applyStrike(health, { ...STRIKE, notBeforeMs: NOW + 50_000 }, "req_9:1");
   assertEquals([moved.cooldown!.untilMs, moved.strikes], [NOW + 50_000, 2]);
+  assertEquals([moved.cooldown!.openedBy, moved.cooldown!.explicit], ["req_9:1", true]);
 });
 
 Deno.test("applyStrike() leaves a leased cooldown alone: late failures are not the probe's (G3)", () => {
   const health = leased();
-  assertStrictEquals(applyStrike(health, { ...STRIKE, notBeforeMs: NOW + 500_000 }), health);
+  assertStrictEquals(applyStrike(health, { ...STRIKE, notBeforeMs: NOW + 500_000 }, "req_9:1"), health);
 });
 
 const settles: readonly { result: string; outcome: Outcome; want: "removed" | "longer" | "idle" }[] = [

@@ -263,3 +263,22 @@ Deno.test("applyReading() keeps every park within 30 minutes of its observation,
     assert(parks <= 1);
   }));
 });
+
+Deno.test("applyReading() keeps of a page only what a record can hold", () => {
+  const wild = reading(
+    Array.from(
+      { length: 100 },
+      () =>
+        window(Number.NaN, { name: `x\u0000${"y".repeat(500)}`, resetAtMs: 1e300, modelFamily: "\ud800" }),
+    ),
+    { plan: "pro\n", observedAtMs: NOW - 0.5 },
+  );
+  const kept = read(HEALTHY, wild).reading!;
+  assertEquals([kept.windows.length, kept.plan, kept.observedAtMs], [64, "pro", NOW]);
+  assertEquals(kept.windows[0], {
+    name: `x${"y".repeat(126)}`,
+    usedPercent: null,
+    resetAtMs: 8_640_000_000_000_000,
+    modelFamily: "\ufffd",
+  });
+});

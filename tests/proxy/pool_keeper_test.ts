@@ -35,6 +35,7 @@ Deno.test("reconcile() with new material ends credential marks and exclusions, n
 Deno.test("reconcile() forgets a removed account: the same id later starts clean", () => {
   const driver = new Driver(["a", "b"], ONE_ROUND);
   driver.run(perAccount({ a: [outcomes.limitedUntil(driver.nowMs + HOUR_MS)], b: [outcomes.success()] }));
+  driver.pool.setEnabled("a", false, driver.nowMs);
   driver.pool.reconcile([account("b")], driver.nowMs);
   driver.pool.reconcile([account("a"), account("b")], driver.nowMs);
   assertEquals(states(driver), ["a healthy", "b healthy"]);

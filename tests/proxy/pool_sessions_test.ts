@@ -342,3 +342,21 @@ Deno.test("a conversation older than the process may have moved before: its stat
   const result = driver.session("s", inOrder(sealed, outcomes.success()));
   assertEquals(result.launches.map((launch) => launch.cause), ["first", "strip_state"]);
 });
+
+Deno.test("a turn state brings a request back to its maker; the conversation stays where it moved (ruling 8)", () => {
+  const driver = new Driver(["a", "b"]);
+  driver.session("s", OK);
+  const { nowMs } = driver;
+  driver.affinity.bind({ session: "ts-1", account: "a", createdAtMs: nowMs, expiresAtMs: nowMs + HOUR_MS });
+  const limited = perAccount({
+    a: [outcomes.limitedUntil(driver.nowMs + MINUTE_MS)],
+    b: [outcomes.success()],
+  });
+  driver.session("s", limited);
+  assertEquals([holder(driver), holder(driver, "ts-1")], ["b", "a"]);
+  driver.advance(MINUTE_MS);
+  assertEquals(driver.run(OK, { session: "s", bound: "a" }).served!.account, "a");
+  assertEquals(holder(driver), "b");
+  driver.pool.setEnabled("a", false, driver.nowMs);
+  assertEquals(driver.run(OK, { session: "s", bound: "a" }).served!.account, "b");
+});
