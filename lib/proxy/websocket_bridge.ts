@@ -65,7 +65,8 @@ export class WebSocketBridge {
   #state: "opening" | "open" | "over" = "opening";
   /** Close as soon as no turn is under way. */
   #draining = false;
-  #heardAtMs: number;
+  /** A ping went out, and nothing was heard since. */
+  #isWaiting = false;
   #backlogBytes = 0;
   #timer: Scheduled;
   #upstreamLimit: Scheduled | null = null;
@@ -74,7 +75,6 @@ export class WebSocketBridge {
   constructor(options: BridgeOptions) {
     this.#options = options;
     const { client, clock, upstream, signal } = options;
-    this.#heardAtMs = clock.now();
     this.#flow = new UpstreamFlow(clock, client, upstream, () => this.#stop("client_stalled", TRY_LATER));
     client.onopen = () => this.#open();
     client.onmessage = (event) => this.#fromClient(event.data);
@@ -96,14 +96,13 @@ export class WebSocketBridge {
     if (this.#state === "over") return client.close(GOING_AWAY);
     this.#state = "open";
     this.#timer.cancel();
-    this.#heardAtMs = clock.now();
     this.#timer = clock.schedule(clock.now() + PING_MS, () => this.#checkUpstream());
     // What arrived since the handshake comes now, in order.
     upstream.listen({
       frame: (data) => this.#fromUpstream(data),
-      ping: () => this.#heard(),
-      pong: () => this.#heard(),
-      drain: () => this.#heard(),
+      ping: this.#heard,
+      pong: this.#heard,
+      drain: this.#heard,
       close: (code, reason, clean) => this.#upstreamClosed(code, reason, clean),
     });
     this.#closeWhenIdle();
@@ -136,18 +135,17 @@ export class WebSocketBridge {
 
   // ------------------------------------------------------------ who is still there
 
-  #heard(): void {
-    this.#heardAtMs = this.#options.clock.now();
-  }
+  readonly #heard = (): void => void (this.#isWaiting = false);
 
   #checkUpstream(): void {
     const { clock, upstream } = this.#options;
     const nowMs = clock.now();
     // Nothing can be heard while it is held back; bytes that leave prove as much as bytes that come.
     const { bufferedAmount } = upstream;
-    if (this.#flow.isPaused || bufferedAmount < this.#backlogBytes) this.#heardAtMs = nowMs;
+    if (this.#flow.isPaused || bufferedAmount < this.#backlogBytes) this.#isWaiting = false;
     this.#backlogBytes = bufferedAmount;
-    if (nowMs - this.#heardAtMs >= 2 * PING_MS) return this.#stop("upstream_silent", BROKEN);
+    if (this.#isWaiting) return this.#stop("upstream_silent", BROKEN);
+    this.#isWaiting = true;
     upstream.ping();
     this.#timer = clock.schedule(nowMs + PING_MS, () => this.#checkUpstream());
   }

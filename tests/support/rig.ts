@@ -172,6 +172,11 @@ export class Rig implements AsyncDisposable {
     if (app !== null) await this.until(app.stop(500));
   }
 
+  /** For a test that stopped the proxy itself. */
+  forget(): void {
+    this.#app = null;
+  }
+
   async restart(): Promise<void> {
     await this.stop();
     await this.start();
