@@ -45,6 +45,8 @@ export interface CodexOptions {
   readonly key: string;
   readonly model: string;
   readonly websockets?: boolean;
+  /** How often it reconnects a stream that broke; its own default is 5. */
+  readonly streamRetries?: number;
   readonly folder: string;
 }
 
@@ -67,6 +69,7 @@ export async function runCodex(options: CodexOptions, prompt: string): Promise<C
       `wire_api = "responses"`,
       `requires_openai_auth = false`,
       ...(options.websockets === true ? ["supports_websockets = true"] : []),
+      ...(options.streamRetries === undefined ? [] : [`stream_max_retries = ${options.streamRetries}`]),
       "",
     ].join("\n"),
   );
