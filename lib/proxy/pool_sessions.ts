@@ -78,7 +78,8 @@ function mayMove(context: PoolContext, plan: RequestPlan, holder: AccountId, now
   if (isModelExcluded(plan, slot, nowMs)) return false;
   if (plan.outcomes.has(slot)) return !plan.moveOnHead;
   const ladder = slot.health.ladder;
-  const unheard = ladder !== null && ladder.untilMs > nowMs && ladder.reason === "no_response";
+  const unheard = ladder !== null && ladder.untilMs > nowMs &&
+    (ladder.reason === "no_response" || ladder.reason === "egress_proxy");
   const gate = records.provider(slot.account.provider).health.cooldown?.reason;
   plan.moveOnHead = unheard || gate === "network" || gate === "edge_block";
   return !plan.moveOnHead;

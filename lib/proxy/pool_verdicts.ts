@@ -78,7 +78,8 @@ export function bookFailure(
   bookOutcome(context, plan, state, outcome, heldLease, nowMs);
   if (plan.holder !== state.slot.account.id) return;
   // Nothing was heard, or a wall in front of everybody was: no reason to lose a warm cache (ruling 7).
-  plan.moveOnHead = outcome.kind === "no_response" || outcome.kind === "edge_block";
+  plan.moveOnHead = outcome.kind === "no_response" || outcome.kind === "edge_block" ||
+    (outcome.kind === "transient" && outcome.cause === "egress_proxy");
 }
 
 /** Row 40: nobody's fault, and no other account's business. */

@@ -166,6 +166,18 @@ Deno.test("an outage moves no session: afterwards it is served where it was (B14
   assertEquals([after.served?.account, after.launches.length], ["a", 1]);
 });
 
+Deno.test("a dead egress proxy moves no session either: it is in front of everybody (B152)", () => {
+  const driver = new Driver(["a", "b"]);
+  const down = outcomes.transient("egress_proxy", { origin: "local", status: null, strike: false });
+  driver.session("s", OK);
+  driver.session("s", () => down);
+  assertEquals(holder(driver), "a");
+  driver.advance(MINUTE_MS);
+  driver.run(inOrder(down), { pinned: true, bound: "a", replay: "once" });
+  assertEquals(driver.launch(driver.begin({ session: "s", bound: "a" })).account, "b");
+  assertEquals(holder(driver), "a");
+});
+
 Deno.test("a later request of the session goes round an unheard account without moving, until a head comes", () => {
   const driver = new Driver(["a", "b"]);
   driver.session("s", OK);
