@@ -38,6 +38,7 @@ import { createUsageRoutes } from "./proxy/usage_routes.ts";
 import { UsageMonitor } from "./proxy/usage_monitor.ts";
 import { UsageRecorder } from "./proxy/usage_recorder.ts";
 import { createUserRoutes } from "./proxy/user_routes.ts";
+import { createWhyRoute } from "./proxy/why_route.ts";
 import { VERSION } from "./version.ts";
 import type { ProcessLog } from "./runtime/log.ts";
 import { SqliteAccountStore } from "./store/account_store.ts";
@@ -210,6 +211,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     admit: (headers) => admit(headers, { admitsAccountToken: false }, admission),
     flush: () => usage.flush(),
   });
+  const why = createWhyRoute({ names: () => config, listed: () => catalog.listed(), clock, pool });
   const management = createManagement({
     adminKeyHash,
     digest,
@@ -225,7 +227,8 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     },
     providerKind: (id) => entries.get(id)?.descriptor.kind ?? "codex",
     more: (request, path, search, isAdmin) =>
-      users(request, path, isAdmin) ?? usageReports(request, path, search, isAdmin),
+      users(request, path, isAdmin) ?? usageReports(request, path, search, isAdmin) ??
+        why(request, path, search, isAdmin),
     fatal,
   });
   const deps: HandlerDeps = {
