@@ -1,6 +1,41 @@
 /**
- * Ready-to-paste settings for the clients, printed once with the first key and by the demo's `--keep`.
+ * The settings with which clients use Holdfast, ready to paste.
  */
+export const CODEX_KEY_VARIABLE = "HOLDFAST_KEY";
+
+/** What Codex reads in its `config.toml`: the provider, and that it is the one to use. */
+export function codexProvider(url: string): Readonly<Record<string, string | boolean>> {
+  return {
+    name: "Holdfast",
+    base_url: `${url}/v1`,
+    env_key: CODEX_KEY_VARIABLE,
+    wire_api: "responses",
+    requires_openai_auth: false,
+  };
+}
+
+/** What Claude Code reads from its environment, or from `env` of its `settings.json`. */
+export function claudeCodeVariables(url: string, key: string): Readonly<Record<string, string>> {
+  return { ANTHROPIC_BASE_URL: url, ANTHROPIC_AUTH_TOKEN: key };
+}
+
+/** What the OpenAI SDKs read from the environment. */
+export function openaiVariables(url: string, key: string): Readonly<Record<string, string>> {
+  return { OPENAI_BASE_URL: `${url}/v1`, OPENAI_API_KEY: key };
+}
+
+export function codexToml(url: string): string {
+  const lines = Object.entries(codexProvider(url)).map(([name, value]) =>
+    `${name} = ${JSON.stringify(value)}`
+  );
+  return ['model_provider = "holdfast"', "", "[model_providers.holdfast]", ...lines].join("\n") + "\n";
+}
+
+export function shellExports(variables: Readonly<Record<string, string>>): string {
+  return Object.entries(variables).map(([name, value]) => `export ${name}=${shellWord(value)}\n`).join("");
+}
+
+/** Printed once with the first key, and by the demo's `--keep`. */
 export function clientSettings(
   url: string,
   key: string,
@@ -11,19 +46,20 @@ ${title}:
 
   ${key}
 
-Codex CLI, in ~/.codex/config.toml, with HOLDFAST_KEY set to the key:
+Codex CLI, in ~/.codex/config.toml, with ${CODEX_KEY_VARIABLE} set to the key:
 
-  model_provider = "holdfast"
-  [model_providers.holdfast]
-  name = "Holdfast"
-  base_url = "${url}/v1"
-  env_key = "HOLDFAST_KEY"
-  wire_api = "responses"
-  requires_openai_auth = false
-
+${indent(codexToml(url))}
 Claude Code, in the environment:
 
-  export ANTHROPIC_BASE_URL=${url}
-  export ANTHROPIC_AUTH_TOKEN=${key}
+${indent(shellExports(claudeCodeVariables(url, key)))}
+\`holdfast clients codex --write\` and \`holdfast clients claude-code --write\` put them there.
 `;
+}
+
+function indent(text: string): string {
+  return text.replaceAll(/^(?=.)/gm, "  ");
+}
+
+export function shellWord(text: string): string {
+  return /^[A-Za-z0-9_./:@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,70 +1,114 @@
 /**
- * Which command was asked for. One table: the dispatcher, `--help` and the completions read the same.
+ * What a command is: one shape that the dispatcher, the help, the completions and docs/commands.md read alike.
+ *
+ * A command gives a report and prints nothing by itself, so that `--json` holds for every one of them. Only what is
+ * under way for long (a server, a login, the demo) speaks meanwhile, through its host.
  */
-import { VERSION } from "../version.ts";
-import { runDemo } from "./demo.ts";
-import { runServe } from "./serve.ts";
+import type { Host } from "./host.ts";
+import type { Style } from "./terminal.ts";
+
+export const EXIT = {
+  ok: 0,
+  /** It was tried and did not work, or a check found something wrong. */
+  failed: 1,
+  /** Called wrongly, or with a configuration that cannot be read. */
+  usage: 2,
+  /** The command needs a running Holdfast, and none answers. */
+  notRunning: 3,
+  /** The running Holdfast refuses: another admin key, or management is off. */
+  refused: 4,
+  /** There is no such account, user or request. */
+  notFound: 5,
+} as const;
+export type ExitCode = typeof EXIT[keyof typeof EXIT];
+
+export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
+  0: "fine",
+  1: "it did not work, or a check found something wrong",
+  2: "called wrongly, or the configuration cannot be read",
+  3: "no running Holdfast answers",
+  4: "the running Holdfast refuses: wrong admin key, or management is off",
+  5: "there is no such account, user or request",
+};
+
+export interface Option {
+  readonly name: string;
+  /** What its value is called in help; null for a switch. */
+  readonly value: string | null;
+  readonly summary: string;
+  /** The only values there are. */
+  readonly choices?: readonly string[];
+}
+
+export interface Positional {
+  readonly name: string;
+  readonly summary: string;
+  readonly required: boolean;
+  /** Takes all that follow. */
+  readonly rest?: boolean;
+  readonly choices?: readonly string[];
+}
 
 export interface Command {
   readonly name: string;
   readonly summary: string;
-  readonly usage: string;
-  /** @returns the exit code. */
-  run(args: readonly string[]): Promise<number>;
+  /** Further sentences for the command's own help. */
+  readonly details?: string;
+  readonly positionals?: readonly Positional[];
+  readonly options?: readonly Option[];
+  readonly examples: readonly string[];
+  readonly subcommands?: readonly Command[];
+  /** The subcommand meant when none is named. */
+  readonly implied?: string;
+  readonly run?: (call: Call) => Promise<Report>;
 }
 
-/** 0 fine, 1 failed, 2 called wrongly. */
-export const EXIT_USAGE = 2;
+export interface Call {
+  readonly host: Host;
+  /** Missing positionals are "". */
+  positional(index: number): string;
+  readonly positionals: readonly string[];
+  /** Value of an option, or null. */
+  option(name: string): string | null;
+  flag(name: string): boolean;
+  /** The caller reads JSON: nothing else may go to stdout. */
+  readonly json: boolean;
+}
 
-export const COMMANDS: readonly Command[] = [
-  {
-    name: "serve",
-    summary: "Run the proxy (what happens without a command)",
-    usage: "holdfast serve [--config FILE]",
-    run: runServe,
-  },
-  {
-    name: "demo",
-    summary: "Show the main job on simulated providers, with no account and no network",
-    usage: "holdfast demo [--keep]",
-    run: runDemo,
-  },
+export type Report =
+  | {
+    readonly kind: "answer";
+    readonly exit: ExitCode;
+    /** The whole of stdout under `--json`; undefined: the command has written what there is. */
+    readonly json: unknown;
+    readonly text: (style: Style) => string;
+  }
+  | {
+    readonly kind: "problem";
+    readonly exit: ExitCode;
+    /** A fixed snake_case word. */
+    readonly code: string;
+    /** One or several lines for people. */
+    readonly message: string;
+  };
+
+/** A result with its two faces. */
+export function answer(json: unknown, text: (style: Style) => string, exit: ExitCode = EXIT.ok): Report {
+  return { kind: "answer", exit, json, text };
+}
+
+export function problem(exit: ExitCode, code: string, message: string): Report {
+  return { kind: "problem", exit, code, message };
+}
+
+/** For commands that wrote everything while they ran. */
+export function ended(exit: ExitCode): Report {
+  return { kind: "answer", exit, json: undefined, text: () => "" };
+}
+
+/** Every command understands these. */
+export const COMMON_OPTIONS: readonly Option[] = [
+  { name: "config", value: "FILE", summary: "Configuration to use" },
+  { name: "json", value: null, summary: "Print one JSON document instead of text" },
+  { name: "help", value: null, summary: "Print this help" },
 ];
-
-export async function runCommand(args: readonly string[]): Promise<number> {
-  const first = args[0];
-  if (first === "--version" || first === "-V") {
-    console.log(`holdfast ${VERSION}`);
-    return 0;
-  }
-  if (first === "--help" || first === "-h" || first === "help") {
-    console.log(helpText());
-    return 0;
-  }
-  if (first === undefined || first.startsWith("-")) return await runServe(args);
-  const command = COMMANDS.find(({ name }) => name === first);
-  if (command === undefined) {
-    console.error(`holdfast: there is no command ${JSON.stringify(first)}; see holdfast --help`);
-    return EXIT_USAGE;
-  }
-  if (args.includes("--help") || args.includes("-h")) {
-    console.log(`${command.summary}\n\nUsage: ${command.usage}`);
-    return 0;
-  }
-  return await command.run(args.slice(1));
-}
-
-function helpText(): string {
-  const width = Math.max(...COMMANDS.map(({ name }) => name.length));
-  const lines = COMMANDS.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`);
-  return [
-    "Holdfast: a proxy between coding clients and the accounts their owner has.",
-    "",
-    "Usage: holdfast [command] [options]",
-    "",
-    ...lines,
-    "",
-    "  --version  Print the version",
-    "  --help     Print this, or a command's help",
-  ].join("\n");
-}

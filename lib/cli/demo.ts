@@ -8,10 +8,10 @@ import type { DecisionRecord } from "../core/decision.ts";
 import { DEMO_ACCOUNTS, DEMO_MODEL, demoCredential, scriptDemo } from "../demo/demo_accounts.ts";
 import { startSimulatedProvider } from "../demo/simulated_provider.ts";
 import { createClock } from "../runtime/clock.ts";
+import { viewDecision } from "../proxy/decision_view.ts";
 import { clientSettings } from "./client_settings.ts";
-import { EXIT_USAGE } from "./command.ts";
+import { answer, type Call, EXIT, type Report } from "./command.ts";
 import { openOutside } from "./outside.ts";
-import { unknownArguments } from "./settings.ts";
 import { painter } from "./terminal.ts";
 
 const DEMO_KEY = "hf_demo_key";
@@ -31,12 +31,19 @@ const SCENES: readonly Scene[] = [
   { title: "One more, as every day", stream: true, session: null },
 ];
 
-export async function runDemo(args: readonly string[]): Promise<number> {
-  const unknown = unknownArguments(args, [], ["keep", "quiet"]);
-  if (unknown.length > 0) {
-    console.error(`holdfast: cannot understand ${unknown.join(" ")}; see holdfast demo --help`);
-    return EXIT_USAGE;
-  }
+/** What a scene came to: told while it plays, or given whole under `--json`. */
+interface SceneResult {
+  readonly title: string;
+  readonly served: boolean;
+  readonly status: number;
+  readonly milliseconds: number;
+  readonly decision: DecisionRecord | null;
+}
+
+type Say = (text: string) => void;
+
+export async function runDemo(call: Call): Promise<Report> {
+  const say: Say = call.json ? () => {} : (text) => call.host.stdout.write(`${text}\n`);
   const folder = await Deno.makeTempDir({ prefix: "holdfast-demo-" });
   const clock = createClock();
   const provider = await startSimulatedProvider({ clock });
@@ -52,19 +59,23 @@ export async function runDemo(args: readonly string[]): Promise<number> {
       demoConfig(provider.url, authDir, folder),
       openOutside(demoConfig(provider.url, authDir, folder)),
     );
-    introduce(app);
-    let served = 0;
-    for (const [index, scene] of SCENES.entries()) {
-      if (await play(app, scene, index + 1)) served++;
-    }
+    introduce(app, say);
+    const results: SceneResult[] = [];
+    for (const [index, scene] of SCENES.entries()) results.push(await play(app, scene, index + 1, say));
+    const served = results.filter((result) => result.served).length;
+    const isGood = served === SCENES.length;
     const paint = painter();
-    if (served === SCENES.length) {
-      console.log(paint.good(`\n${served} of ${SCENES.length}: every client was served.`));
-    } else {
-      console.log(paint.bad(`\nOnly ${served} of ${SCENES.length} clients were served.`));
-    }
-    if (args.includes("--keep")) await keepRunning(app);
-    return served === SCENES.length ? 0 : 1;
+    say(
+      isGood
+        ? paint.good(`\n${served} of ${SCENES.length}: every client was served.`)
+        : paint.bad(`\nOnly ${served} of ${SCENES.length} clients were served.`),
+    );
+    if (call.flag("keep")) await keepRunning(app, say);
+    const scenes = results.map(({ decision, ...result }) => ({
+      ...result,
+      decision: decision === null ? null : viewDecision(decision),
+    }));
+    return answer({ served, of: SCENES.length, scenes }, () => "", isGood ? EXIT.ok : EXIT.failed);
   } finally {
     await app?.stop(1_000);
     await provider.close();
@@ -97,16 +108,16 @@ function demoConfig(providerUrl: string, authDir: string, folder: string): Confi
   return parsed.config;
 }
 
-function introduce(app: App): void {
+function introduce(app: App, say: Say): void {
   const paint = painter();
-  console.log(`Holdfast listens on ${app.url} with four simulated accounts:\n`);
-  for (const { name, trait } of DEMO_ACCOUNTS) console.log(`  ${name}  ${paint.faint(trait)}`);
+  say(`Holdfast listens on ${app.url} with four simulated accounts:\n`);
+  for (const { name, trait } of DEMO_ACCOUNTS) say(`  ${name}  ${paint.faint(trait)}`);
 }
 
-/** One client call, and the decision behind it in words. @returns whether the client was served. */
-async function play(app: App, scene: Scene, number: number): Promise<boolean> {
+/** One client call, and the decision behind it in words. */
+async function play(app: App, scene: Scene, number: number, say: Say): Promise<SceneResult> {
   const paint = painter();
-  console.log(`\n${paint.strong(`${number}. ${scene.title}`)}`);
+  say(`\n${paint.strong(`${number}. ${scene.title}`)}`);
   const known = app.decisions.latest(1)[0]?.requestId ?? null;
   const startedAtMs = performance.now();
   const response = await fetch(`${app.url}/v1/responses`, {
@@ -121,14 +132,17 @@ async function play(app: App, scene: Scene, number: number): Promise<boolean> {
   const body = await response.text();
   const tookMs = Math.round(performance.now() - startedAtMs);
   const record = await decisionAfter(app, known);
-  if (record !== null) { for (const line of tellAttempts(record)) console.log(`   ${line}`); }
+  if (record !== null) { for (const line of tellAttempts(record)) say(`   ${line}`); }
   const text = response.status === 200 ? readText(body, scene.stream) : null;
-  if (text === null) {
-    console.log(`   ${paint.bad("client")}  got ${response.status}: ${body.slice(0, 200)}`);
-    return false;
-  }
-  console.log(`   ${paint.good("client")}  200 after ${tookMs} ms: "${text}"`);
-  return true;
+  if (text === null) say(`   ${paint.bad("client")}  got ${response.status}: ${body.slice(0, 200)}`);
+  else say(`   ${paint.good("client")}  200 after ${tookMs} ms: "${text}"`);
+  return {
+    title: scene.title,
+    served: text !== null,
+    status: response.status,
+    milliseconds: tookMs,
+    decision: record,
+  };
 }
 
 async function decisionAfter(app: App, known: string | null): Promise<DecisionRecord | null> {
@@ -175,9 +189,9 @@ export function readText(body: string, streamed: boolean): string | null {
   }
 }
 
-async function keepRunning(app: App): Promise<void> {
-  console.log(clientSettings(app.url, DEMO_KEY, "The demo keeps running, with this client key"));
-  console.log(`Models: ${DEMO_MODEL}. Ctrl-C ends it.`);
+async function keepRunning(app: App, say: Say): Promise<void> {
+  say(clientSettings(app.url, DEMO_KEY, "The demo keeps running, with this client key"));
+  say(`Models: ${DEMO_MODEL}. Ctrl-C ends it.`);
   const ended = Promise.withResolvers<void>();
   const stop = (): void => ended.resolve();
   Deno.addSignalListener("SIGINT", stop);

@@ -5,9 +5,9 @@ import { type App, startApp, StartRefused } from "../app.ts";
 import type { Config } from "../config_types.ts";
 import { StoreFailure } from "../ports.ts";
 import { clientSettings } from "./client_settings.ts";
-import { EXIT_USAGE } from "./command.ts";
+import { type Call, EXIT, type ExitCode } from "./command.ts";
 import { openOutside } from "./outside.ts";
-import { loadConfig, readOption, unknownArguments } from "./settings.ts";
+import { loadConfig } from "./settings.ts";
 
 /** What is under way at SIGTERM has this long; with the closing of sockets it stays below 5 s. */
 const DRAIN_MS = 4_000;
@@ -15,40 +15,53 @@ const DRAIN_MS = 4_000;
 const FATAL_DRAIN_MS = 2_000;
 const CONFIG_LOOK_MS = 1_000;
 
-export async function runServe(args: readonly string[]): Promise<number> {
-  const unknown = unknownArguments(args, ["config"], []);
-  if (unknown.length > 0) {
-    console.error(`holdfast: cannot understand ${unknown.join(" ")}; see holdfast serve --help`);
-    return EXIT_USAGE;
-  }
-  const named = readOption(args, "config");
-  const load = loadConfig(named);
+/** @returns the exit code, once the process has been told to end. */
+export async function runServe(call: Call): Promise<ExitCode> {
+  const load = loadConfig(call.option("config"), call.host);
   if (!load.ok) {
-    console.error(load.message);
-    return EXIT_USAGE;
+    call.host.stderr.write(`${load.message}\n`);
+    return EXIT.usage;
   }
-  const { config, path, warnings } = load.loaded;
-  for (const warning of warnings) console.error(`holdfast: ${warning}`);
+  const { path, warnings } = load.loaded;
+  const config = withLogFormat(load.loaded.config, call);
+  const complain = (message: string): void => call.host.stderr.write(`holdfast: ${message}\n`);
+  warnings.forEach(complain);
   let app: App;
   try {
     app = await startApp(config, openOutside(config));
   } catch (error) {
-    return explainRefusal(error, config);
+    complain(explainRefusal(error, config));
+    return EXIT.failed;
   }
-  if (app.firstRunKey !== null) console.log(clientSettings(app.url, app.firstRunKey));
-  return await untilEnd(app, path);
+  if (app.firstRunKey !== null) showFirstKey(call, app.url, app.firstRunKey);
+  return await untilEnd(app, path, call, complain);
 }
 
-async function untilEnd(app: App, path: string | null): Promise<number> {
-  const ended = Promise.withResolvers<number>();
+/** Who reads JSON gets JSON lines, whatever the configuration says. */
+function withLogFormat(config: Config, call: Call): Config {
+  return call.json ? { ...config, logging: { ...config.logging, format: "json" } } : config;
+}
+
+/** Never through the log, which is kept. */
+function showFirstKey(call: Call, url: string, key: string): void {
+  const text = call.json
+    ? `${JSON.stringify({ event: "first_key", url, client_key: key })}\n`
+    : `${clientSettings(url, key)}\n`;
+  call.host.stdout.write(text);
+}
+
+type Complain = (message: string) => void;
+
+async function untilEnd(app: App, path: string | null, call: Call, complain: Complain): Promise<ExitCode> {
+  const ended = Promise.withResolvers<ExitCode>();
   const onStop = (): void => ended.resolve(0);
-  const reload = (): void => void reloadFrom(app, path);
+  const reload = (): void => void reloadFrom(app, path, call, complain);
   const signals: [Deno.Signal, () => void][] = [["SIGINT", onStop], ["SIGTERM", onStop]];
   if (Deno.build.os !== "windows") signals.push(["SIGHUP", reload]);
   for (const [signal, handler] of signals) Deno.addSignalListener(signal, handler);
   const stopWatching = path === null ? () => {} : watchFile(path, reload);
   app.failed.then((cause) => {
-    console.error(`holdfast: ${cause.message}`);
+    complain(cause.message);
     ended.resolve(1);
   });
   const code = await ended.promise;
@@ -59,7 +72,7 @@ async function untilEnd(app: App, path: string | null): Promise<number> {
   try {
     await app.stop(code === 0 ? DRAIN_MS : FATAL_DRAIN_MS);
   } catch (error) {
-    if (code === 0) console.error(`holdfast: ${error instanceof Error ? error.message : error}`);
+    if (code === 0) complain(error instanceof Error ? error.message : String(error));
     clearTimeout(last);
     return 1;
   }
@@ -67,21 +80,21 @@ async function untilEnd(app: App, path: string | null): Promise<number> {
   return code;
 }
 
-async function reloadFrom(app: App, path: string | null): Promise<void> {
-  const load = loadConfig(path);
+async function reloadFrom(app: App, path: string | null, call: Call, complain: Complain): Promise<void> {
+  const load = loadConfig(path, call.host);
   if (!load.ok) {
-    console.error(`holdfast: the running configuration stays in use\n${load.message}`);
+    complain(`the running configuration stays in use\n${load.message}`);
     return;
   }
   let needsRestart: readonly string[];
   try {
-    needsRestart = await app.reload(load.loaded.config);
+    needsRestart = await app.reload(withLogFormat(load.loaded.config, call));
   } catch (error) {
     if (!(error instanceof StartRefused || error instanceof SyntaxError)) throw error;
-    console.error(`holdfast: the running configuration stays in use\n${error.message}`);
+    complain(`the running configuration stays in use\n${error.message}`);
     return;
   }
-  if (needsRestart.length > 0) console.error(`holdfast: restart to change ${needsRestart.join(", ")}`);
+  if (needsRestart.length > 0) complain(`restart to change ${needsRestart.join(", ")}`);
 }
 
 /** Looks at the file's date once a second: works for every editor and file system, and costs nothing. */
@@ -105,19 +118,18 @@ function stamp(path: string): string | null {
   }
 }
 
-function explainRefusal(error: unknown, config: Config): number {
-  if (error instanceof StartRefused || error instanceof StoreFailure) {
-    console.error(`holdfast: ${error.message}`);
-  } else if (error instanceof Deno.errors.AddrInUse) {
-    console.error(`holdfast: Cannot listen on ${config.host}:${config.port}: another program uses that port`);
-  } else if (error instanceof Deno.errors.AddrNotAvailable) {
-    console.error(
-      `holdfast: Cannot listen on ${config.host}:${config.port}: this machine has no such address`,
-    );
-  } else if (error instanceof Deno.errors.PermissionDenied) {
-    console.error(`holdfast: Cannot listen on ${config.host}:${config.port}: not permitted`);
-  } else {
-    throw error;
+/** @throws what is no refusal but a fault of ours. */
+function explainRefusal(error: unknown, config: Config): string {
+  const address = `${config.host}:${config.port}`;
+  if (error instanceof StartRefused || error instanceof StoreFailure) return error.message;
+  if (error instanceof Deno.errors.AddrInUse) {
+    return `Cannot listen on ${address}: another program uses that port`;
   }
-  return 1;
+  if (error instanceof Deno.errors.AddrNotAvailable) {
+    return `Cannot listen on ${address}: this machine has no such address`;
+  }
+  // A proxy variable of the environment that is no URL.
+  if (error instanceof SyntaxError) return error.message;
+  if (error instanceof Deno.errors.PermissionDenied) return `Cannot listen on ${address}: not permitted`;
+  throw error;
 }

@@ -1,47 +1,68 @@
 /**
  * Finds and reads the configuration for a command.
  */
-import { type ConfigEnvironment, formatMistake, parseConfig } from "../config.ts";
+import { join, resolve } from "node:path";
+import { formatMistake, type Mistake, parseConfig } from "../config.ts";
 import type { Config } from "../config_types.ts";
+import { environmentOf, type Host } from "./host.ts";
 
 export interface LoadedConfig {
   readonly config: Config;
   readonly warnings: readonly string[];
-  /** Null when there is no file and defaults are used. */
+  /** Absolute; null when there is no file and defaults are used. */
   readonly path: string | null;
 }
 
 export type ConfigLoad = { readonly ok: true; readonly loaded: LoadedConfig } | {
   readonly ok: false;
+  /** One line a mistake. */
   readonly message: string;
+  /** Empty when the file could not be read. */
+  readonly mistakes: readonly Mistake[];
+  readonly path: string;
 };
 
-/** What the configuration may ask of the environment. */
-export function configEnvironment(): ConfigEnvironment {
-  return {
-    homeDir: Deno.env.get("HOME") ?? Deno.env.get("USERPROFILE") ?? Deno.cwd(),
-    get: (name) => Deno.env.get(name),
-  };
-}
+const FILE_NAME = "holdfast.yaml";
 
 /**
- * Reads the file named on the command line, else `holdfast.yaml` of the working folder when there is one, else the
- * defaults.
+ * Reads the file named on the command line or by HOLDFAST_CONFIG; else `holdfast.yaml` of the working folder, else
+ * the one of the user's configuration folder; where there is none, the defaults.
  */
-export function loadConfig(named: string | null): ConfigLoad {
-  const path = named ?? (exists("holdfast.yaml") ? "holdfast.yaml" : null);
-  let text = "";
-  if (path !== null) {
-    try {
-      text = Deno.readTextFileSync(path);
-    } catch (error) {
-      const why = error instanceof Deno.errors.NotFound ? "there is no such file" : "it cannot be read";
-      return { ok: false, message: `Cannot read config ${path}: ${why}` };
-    }
+export function loadConfig(named: string | null, host: Host): ConfigLoad {
+  const found = findConfig(named, host);
+  if (found === null) return parse("", null, host);
+  const path = resolve(host.workingDir, found);
+  let text: string;
+  try {
+    text = Deno.readTextFileSync(path);
+  } catch (error) {
+    const why = error instanceof Deno.errors.NotFound ? "there is no such file" : "it cannot be read";
+    return { ok: false, message: `Cannot read config ${path}: ${why}`, mistakes: [], path };
   }
-  const parsed = parseConfig(text, configEnvironment());
-  if (!parsed.ok) return { ok: false, message: parsed.mistakes.map(formatMistake).join("\n") };
-  return { ok: true, loaded: { config: parsed.config, warnings: parsed.warnings, path } };
+  return parse(text, path, host);
+}
+
+/** The file that is used; null where nobody named one and none lies in the usual places. */
+export function findConfig(named: string | null, host: Host): string | null {
+  const wanted = named ?? host.env("HOLDFAST_CONFIG") ?? "";
+  if (wanted !== "") return wanted;
+  if (exists(join(host.workingDir, FILE_NAME))) return FILE_NAME;
+  const inHome = homeConfigPath(host);
+  return exists(inHome) ? inHome : null;
+}
+
+/** `~/.config/holdfast/holdfast.yaml`; XDG_CONFIG_HOME is respected where it is absolute. */
+export function homeConfigPath(host: Host): string {
+  const xdg = host.env("XDG_CONFIG_HOME") ?? "";
+  const base = xdg.startsWith("/") ? xdg : join(host.homeDir, ".config");
+  return join(base, "holdfast", FILE_NAME);
+}
+
+function parse(text: string, path: string | null, host: Host): ConfigLoad {
+  const parsed = parseConfig(text, environmentOf(host));
+  if (parsed.ok) return { ok: true, loaded: { config: parsed.config, warnings: parsed.warnings, path } };
+  const { mistakes } = parsed;
+  return { ok: false, message: mistakes.map(formatMistake).join("\n"), mistakes, path: path ?? "" };
 }
 
 function exists(path: string): boolean {
@@ -50,30 +71,4 @@ function exists(path: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** Value of `--name VALUE` or `--name=VALUE`; null when absent. */
-export function readOption(args: readonly string[], name: string): string | null {
-  for (const [index, arg] of args.entries()) {
-    if (arg === `--${name}`) return args[index + 1] ?? null;
-    if (arg.startsWith(`--${name}=`)) return arg.slice(name.length + 3);
-  }
-  return null;
-}
-
-/** Arguments that none of these options explains, for a clear complaint. */
-export function unknownArguments(
-  args: readonly string[],
-  valued: readonly string[],
-  flags: readonly string[],
-): string[] {
-  const unknown: string[] = [];
-  for (let index = 0; index < args.length; index++) {
-    const arg = args[index]!;
-    const name = arg.replace(/^--/, "").split("=")[0]!;
-    if (!arg.startsWith("--")) unknown.push(arg);
-    else if (valued.includes(name)) index += arg.includes("=") ? 0 : 1;
-    else if (!flags.includes(name)) unknown.push(arg);
-  }
-  return unknown;
 }

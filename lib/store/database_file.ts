@@ -133,6 +133,23 @@ export function inspectFile(path: string, wasInitialised: boolean): boolean {
   return false;
 }
 
+/**
+ * Which process has the database of that path in use, without touching the database.
+ *
+ * @returns null when none has; a `pid` of null when one has that does not say who it is.
+ * @throws the system's error when the lock file cannot be looked at
+ */
+export function databaseHolder(path: string): { readonly pid: number | null } | null {
+  if (statOrNull(`${path}.lock`) === null) return null;
+  using file = Deno.openSync(`${path}.lock`, { read: true, write: true });
+  if (file.tryLockSync(true)) {
+    file.unlockSync();
+    return null;
+  }
+  const pid = /pid (\d+)/.exec(readLockText(file))?.[1];
+  return { pid: pid === undefined ? null : Number(pid) };
+}
+
 function takeLock(path: string): Deno.FsFile {
   const file = Deno.openSync(`${path}.lock`, {
     create: true,
