@@ -7,7 +7,7 @@
 import { isObject, type JsonObject, readList, readText, withOrigin } from "./json.ts";
 import { readMessagesPart, readToolResult, readToolUse } from "./messages_parts.ts";
 import { reasoningOfRedacted, reasoningOfThinking } from "./reasoning_carrier.ts";
-import type { TranslationReport } from "./report.ts";
+import { quoted, type TranslationReport } from "./report.ts";
 
 const AUDIO = "audio is carried by no other protocol";
 
@@ -56,7 +56,7 @@ class ChatMessagesReader {
       case "tool":
         return this.#readToolMessage(message, path);
       default:
-        return this.#report.refuse(`${path}.role ${JSON.stringify(message.role)}`, "no such role");
+        return this.#report.refuse(`${path}.role ${quoted(message.role)}`, "no such role");
     }
   }
 

@@ -8,7 +8,7 @@ import { factsOf } from "./failure_words.ts";
 import type { CallHandle, MessageHandle, ReasoningHandle } from "./hub_items.ts";
 import { UNNAMED_CALL } from "./hub_reader.ts";
 import type { HubEnding, HubError, HubWriter } from "./hub_writer.ts";
-import { isObject, type JsonObject, readList, readNumber, readText } from "./json.ts";
+import { entryOf, isObject, type JsonObject, readList, readNumber, readText } from "./json.ts";
 import { PLAIN_REASONING } from "./reasoning_carrier.ts";
 import type { AnswerContext, AnswerProblem } from "./translator.ts";
 import type { UsageCounts } from "./usage.ts";
@@ -60,9 +60,7 @@ export class ChatPieces {
   }
 
   finish(finishReason: string | null, usage: UsageCounts | null): void {
-    const failure = finishReason !== null && Object.hasOwn(FAILURES, finishReason)
-      ? FAILURES[finishReason]!
-      : null;
+    const failure = entryOf(FAILURES, finishReason ?? "");
     if (failure !== null) {
       this.#problem = { kind: "in_stream", error: factsOf({ ...failure, code: finishReason! }) };
       return this.#writer.fail(failure, usage);

@@ -3,6 +3,7 @@
  *
  * Sources: the type files of both SDKs (effort values; `budget_tokens` at least 1,024 and below `max_tokens`).
  */
+import { entryOf } from "./json.ts";
 
 /** Least budget Anthropic accepts. */
 export const MIN_BUDGET_TOKENS = 1_024;
@@ -18,7 +19,7 @@ const BUDGET_TOKENS: Readonly<Record<string, number>> = {
 
 /** @returns the budget of a level, `null` for a level nobody knows. */
 export function budgetOfEffort(effort: string): number | null {
-  return Object.hasOwn(BUDGET_TOKENS, effort) ? BUDGET_TOKENS[effort]! : null;
+  return entryOf(BUDGET_TOKENS, effort);
 }
 
 /** The level closest to a budget; the borders lie so that `budgetOfEffort()` comes back to its level. */

@@ -6,7 +6,7 @@
 import type { ErrorFacts } from "../../core/evidence.ts";
 import type { HubError } from "./hub_writer.ts";
 import { readErrorValue } from "../error_body.ts";
-import { isObject, type JsonObject, readText } from "./json.ts";
+import { entryOf, isObject, type JsonObject, readText } from "./json.ts";
 import type { TranslatedProtocol } from "./translator.ts";
 
 /** Ends the client's stream honestly when the upstream's cannot be read. */
@@ -53,7 +53,7 @@ export function messagesErrorOf(error: HubError): { type: string; message: strin
   if (code === "context_length_exceeded") {
     return { type: "invalid_request_error", message: `prompt is too long: ${message}` };
   }
-  return { type: MESSAGES_TYPES[code] ?? "api_error", message };
+  return { type: entryOf(MESSAGES_TYPES, code) ?? "api_error", message };
 }
 
 const MESSAGES_TYPES: Readonly<Record<string, string>> = {
@@ -114,7 +114,7 @@ export function translateErrorBody(
   if (client === "messages") {
     const known = messagesErrorOf({ code: facts.code ?? "", message });
     const isKnown = facts.code !== null &&
-      (Object.hasOwn(MESSAGES_TYPES, facts.code) || facts.code === "context_length_exceeded");
+      (entryOf(MESSAGES_TYPES, facts.code) !== null || facts.code === "context_length_exceeded");
     const error = isKnown ? known : { type: MESSAGES_STATUS_TYPES[status] ?? "api_error", message };
     return { type: "error", error, request_id: requestId };
   }

@@ -124,6 +124,11 @@ export class HubReader {
       default:
         break;
     }
+    if (!this.#begun && steps.length > 0) {
+      // An upstream that never said it began: the clients' streams have an opening all the same.
+      this.#begun = true;
+      steps.unshift({ kind: "begin", response: {} });
+    }
     return this.#cutter === null ? steps : steps.flatMap((step) => this.#cutter!.filter(step));
   }
 

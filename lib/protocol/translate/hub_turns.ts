@@ -4,8 +4,8 @@
  * Every item type a Responses client may send is either read here or refused by name.
  */
 import { builtInOf } from "./built_in_tools.ts";
-import { isObject, type JsonObject, originOf, readList, readText, withOrigin } from "./json.ts";
-import type { TranslationReport } from "./report.ts";
+import { entryOf, isObject, type JsonObject, originOf, readList, readText, withOrigin } from "./json.ts";
+import { quoted, type TranslationReport } from "./report.ts";
 import type { HubRequest } from "./sides.ts";
 import { flatName } from "./tool_names.ts";
 
@@ -100,7 +100,7 @@ class TurnReader {
       return this.#addCall({ ...item, name: builtIn!.form }, args, null);
     }
     if (builtIn?.outputType === type) return this.#addResult(item, builtIn!.outputText(item));
-    const reason = (type !== null && REFUSED_ITEMS[type]) || "no counterpart in the other protocol";
+    const reason = entryOf(REFUSED_ITEMS, type ?? "") ?? "no counterpart in the other protocol";
     this.#report.refuseType(path, item.type, reason);
   }
 
@@ -123,7 +123,7 @@ class TurnReader {
         return;
       }
       default:
-        return this.#report.refuse(`${path}.role ${JSON.stringify(item.role)}`, "no such role upstream");
+        return this.#report.refuse(`${path}.role ${quoted(item.role)}`, "no such role upstream");
     }
   }
 

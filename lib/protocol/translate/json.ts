@@ -36,6 +36,11 @@ export function parseObject(text: string): JsonObject | null {
   }
 }
 
+/** The entry of a fixed table; words from outside such as `constructor` find nothing. */
+export function entryOf<T>(table: Readonly<Record<string, T>>, key: string): T | null {
+  return Object.hasOwn(table, key) ? table[key]! : null;
+}
+
 /** The object without the members that are `undefined`, which JSON cannot say. */
 export function defined<T extends JsonObject>(object: T): T {
   for (const key of Object.keys(object)) if (object[key] === undefined) delete object[key];

@@ -4,7 +4,7 @@
 import { isObject, type JsonObject, readList, readText, withOrigin } from "./json.ts";
 import { readMessagesPart, readToolResult, readToolUse } from "./messages_parts.ts";
 import { reasoningOfRedacted, reasoningOfThinking } from "./reasoning_carrier.ts";
-import type { TranslationReport } from "./report.ts";
+import { quoted, type TranslationReport } from "./report.ts";
 import { SEARCH_NAME } from "./web_search.ts";
 
 export function readMessages(messages: readonly unknown[], report: TranslationReport): JsonObject[] {
@@ -20,7 +20,7 @@ export function readMessages(messages: readonly unknown[], report: TranslationRe
       case "assistant":
         return items.push(...readAssistant(blocks, path, report));
       default:
-        return report.refuse(`${path}.role ${JSON.stringify(message.role)}`, "no such role");
+        return report.refuse(`${path}.role ${quoted(message.role)}`, "no such role");
     }
   });
   return items;

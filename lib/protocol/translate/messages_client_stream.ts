@@ -197,6 +197,9 @@ export class MessagesStreamWriter implements AnswerStreamWriter {
     mender: JsonMender | null = null,
     custom = false,
   ): OpenBlock {
+    // An upstream that makes another thing of an item half-way: the first block ends where it stands.
+    const before = this.#open.get(item);
+    if (before !== undefined) this.#close(item, before);
     const block = { index: this.#blockCount++, lane: this.#lanes.open(), part, text: "", mender, custom };
     this.#open.set(item, block);
     block.lane.emit({ type: "content_block_start", index: block.index, content_block: contentBlock });

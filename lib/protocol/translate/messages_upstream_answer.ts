@@ -10,7 +10,7 @@ import { factsOf, hubErrorOfMessages, UNREADABLE } from "./failure_words.ts";
 import type { HubEvent } from "./hub_items.ts";
 import { UNNAMED_CALL } from "./hub_reader.ts";
 import { type HubEnding, HubWriter } from "./hub_writer.ts";
-import { isObject, type JsonObject, parseObject, readText } from "./json.ts";
+import { entryOf, isObject, type JsonObject, parseObject, readText } from "./json.ts";
 import { MessagesBlocks } from "./messages_blocks.ts";
 import type { AnswerStreamReader, HubAnswer } from "./sides.ts";
 import type { AnswerContext, AnswerProblem } from "./translator.ts";
@@ -71,7 +71,7 @@ function finish(
   const details = isObject(stop.stop_details) ? stop.stop_details : {};
   const explanation = readText(details.explanation) ?? "";
   if (stop.stop_reason === "refusal" && explanation !== "") blocks.refuse(explanation);
-  writer.finish(ENDINGS[String(stop.stop_reason)] ?? "completed", counts);
+  writer.finish(entryOf(ENDINGS, String(stop.stop_reason)) ?? "completed", counts);
   return null;
 }
 

@@ -5,7 +5,7 @@ import type { AssistantEntry, CallResult, HubTurn } from "./hub_turns.ts";
 import { type JsonObject, originOf, parseObject, readText } from "./json.ts";
 import { textOfBase64 } from "./messages_parts.ts";
 import { anthropicBlockOf } from "./reasoning_carrier.ts";
-import type { TranslationReport } from "./report.ts";
+import { quoted, type TranslationReport } from "./report.ts";
 
 export function writeMessages(turns: readonly HubTurn[], report: TranslationReport): JsonObject[] {
   const messages: { role: "user" | "assistant"; content: JsonObject[] }[] = [];
@@ -114,7 +114,7 @@ function fileBlock(part: JsonObject, report: TranslationReport): JsonObject[] {
   }
   const text = type.startsWith("text/") ? textOfBase64(base64) : null;
   if (text === null) {
-    report.refuse(`${path}.file_data ${JSON.stringify(type)}`, "Anthropic takes PDF and text alone");
+    report.refuse(`${path}.file_data ${quoted(type)}`, "Anthropic takes PDF and text alone");
     return [];
   }
   return [{ type: "document", source: { type: "text", media_type: "text/plain", data: text }, ...title }];

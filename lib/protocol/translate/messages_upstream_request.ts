@@ -11,10 +11,10 @@ import {
   readHubTools,
 } from "./hub_tools.ts";
 import { type HubTurn, readHubTurns } from "./hub_turns.ts";
-import { defined, isObject, type JsonObject, readNumber, readText } from "./json.ts";
+import { defined, entryOf, isObject, type JsonObject, readNumber, readText } from "./json.ts";
 import { writeMessages } from "./messages_upstream_messages.ts";
 import { writeThinking } from "./messages_upstream_thinking.ts";
-import type { FieldRules, TranslationReport } from "./report.ts";
+import { type FieldRules, quoted, type TranslationReport } from "./report.ts";
 import type { HubRequest } from "./sides.ts";
 import { quirksOf } from "./targets.ts";
 import type { TranslateContext } from "./translator.ts";
@@ -203,15 +203,13 @@ function writeLabels(
   const labels = isObject(hub.metadata) ? hub.metadata : {};
   const userId = readText(hub.user) ?? readText(hub.safety_identifier) ?? readText(labels.user_id);
   if (userId !== null) body.metadata = { user_id: userId };
-  for (const key of Object.keys(labels)) {
-    if (key !== "user_id") {
-      report.note(`${report.field("metadata")}.${key} left out: Anthropic knows user_id alone`);
-    }
+  if (Object.keys(labels).some((key) => key !== "user_id")) {
+    report.note(`${report.field("metadata")} left out but for user_id: Anthropic knows no other label`);
   }
   const tier = readText(hub.service_tier);
   if (tier !== null) {
-    const own = Object.hasOwn(TIERS, tier) ? TIERS[tier] : undefined;
-    if (own === undefined) report.note(`${report.field("service_tier")} ${tier} left out: no such tier`);
+    const own = entryOf(TIERS, tier);
+    if (own === null) report.note(`${report.field("service_tier")} ${quoted(tier)} left out: no such tier`);
     else if (context.target === "anthropic") body.service_tier = own;
   }
   // OpenAI caches by itself; an agent that keeps coming back must not pay for its whole context each time.

@@ -7,7 +7,7 @@ import { budgetOfEffort, claudeGeneration, messagesEffort, MIN_BUDGET_TOKENS } f
 import type { HubTurn } from "./hub_turns.ts";
 import { isObject, type JsonObject, readNumber, readText } from "./json.ts";
 import { anthropicBlockOf } from "./reasoning_carrier.ts";
-import type { TranslationReport } from "./report.ts";
+import { quoted, type TranslationReport } from "./report.ts";
 import type { HubRequest } from "./sides.ts";
 import type { TranslateContext } from "./translator.ts";
 
@@ -42,7 +42,9 @@ export function writeThinking(
   }
   if (endsInForeignToolTurn(turns)) return off("the tool turn in progress was not thought by this provider");
   const wanted = budgetOfEffort(effort ?? "medium");
-  if (wanted === null) return report.refuse(`${report.field("reasoning")} ${effort}`, "no such effort");
+  if (wanted === null) {
+    return report.refuse(`${report.field("reasoning")} ${quoted(effort)}`, "no such effort");
+  }
   const limit = readNumber(hub.max_output_tokens);
   if (limit === null) body.max_tokens = Math.min(maxOutputTokens, wanted + (body.max_tokens as number));
   // Half of the limit at most, so that thinking leaves room for an answer.

@@ -24,6 +24,16 @@ export type FieldRule =
 
 export type FieldRules = Readonly<Record<string, FieldRule>>;
 
+/** Notes kept of one request. */
+const NOTE_LIMIT = 100;
+/** Longest word of a client repeated to it or to the log. */
+const WORD_LIMIT = 80;
+
+/** A word from outside as it may stand in a sentence of ours. */
+export function quoted(word: unknown): string {
+  return typeof word === "string" ? JSON.stringify(word.slice(0, WORD_LIMIT)) : typeof word;
+}
+
 export class TranslationReport {
   /** Hub field -> the client's name of it, where the two differ. */
   readonly #fieldNames: Readonly<Record<string, string>>;
@@ -49,12 +59,12 @@ export class TranslationReport {
 
   /** Refuses a part whose `type` nobody knows or nothing can carry. */
   refuseType(path: string, type: unknown, reason: string): void {
-    this.refuse(`${path}.type ${typeof type === "string" ? JSON.stringify(type) : String(type)}`, reason);
+    this.refuse(`${path}.type ${quoted(type)}`, reason);
   }
 
-  /** Says once that something was changed or left out. */
+  /** Says once that something was changed or left out; a request with more to say than the log wants is cut. */
   note(text: string): void {
-    this.#notes.add(text);
+    if (this.#notes.size < NOTE_LIMIT) this.#notes.add(text);
   }
 
   /** The client's name of a top-level hub field. */
@@ -71,7 +81,7 @@ export class TranslationReport {
       const value = body[key];
       if (value === null || value === undefined) continue;
       const rule = Object.hasOwn(rules, key) ? rules[key]! : null;
-      if (rule === null) this.refuse(this.field(key), `${target} has no such field`);
+      if (rule === null) this.refuse(this.field(key).slice(0, WORD_LIMIT), `${target} has no such field`);
       else if (rule.kind === "hint") this.note(`${this.field(key)} left out: ${rule.why}`);
       else if (rule.kind === "refused") this.refuse(this.field(key), rule.why);
       else if (rule.kind === "default_only" && !rule.defaults.some((one) => sameJson(one, value))) {
@@ -85,7 +95,7 @@ export class TranslationReport {
     for (const key of Object.keys(part)) {
       const value = part[key];
       if (value === null || value === undefined || known.has(key)) continue;
-      this.note(`${path}.${key} left out: no counterpart`);
+      this.note(`${path}.${key.slice(0, WORD_LIMIT)} left out: no counterpart`);
     }
   }
 }

@@ -7,7 +7,7 @@ import { hasErrorObject, readErrorValue } from "../error_body.ts";
 import { UNREADABLE } from "./failure_words.ts";
 import type { HubEvent } from "./hub_items.ts";
 import { UNNAMED_CALL } from "./hub_reader.ts";
-import { isObject, type JsonObject, originOf, parseObject, readList, readText } from "./json.ts";
+import { entryOf, isObject, type JsonObject, originOf, parseObject, readList, readText } from "./json.ts";
 import { reasoningOrigin } from "./reasoning_carrier.ts";
 import type { TranslationReport } from "./report.ts";
 import type { AnswerStreamReader, HubAnswer, HubRequest, UpstreamSide } from "./sides.ts";
@@ -72,8 +72,8 @@ function fitToCodex(body: JsonObject, hub: HubRequest, report: TranslationReport
   }
   if (isObject(body.reasoning)) {
     const reasoning = { ...body.reasoning };
-    const nearest = CODEX_EFFORTS[String(reasoning.effort)];
-    if (nearest !== undefined) {
+    const nearest = entryOf(CODEX_EFFORTS, String(reasoning.effort));
+    if (nearest !== null) {
       report.note(
         `${report.field("reasoning")} ${reasoning.effort} sent as ${nearest}: not known to every Codex model`,
       );

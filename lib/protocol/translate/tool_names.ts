@@ -4,6 +4,7 @@
  * Chat and Anthropic know named functions alone. Responses also has free-text (`custom`) tools, namespaces, and tools
  * whose schema is built in but which the client itself runs (`local_shell`, `shell`, `apply_patch`, `tool_search`).
  */
+import { entryOf } from "./json.ts";
 
 export type ToolForm = "function" | "custom" | "local_shell" | "shell" | "apply_patch" | "tool_search";
 
@@ -18,9 +19,7 @@ export type ToolNames = Readonly<Record<string, ToolName>>;
 
 /** @returns the tool behind a name an upstream used; unknown names are functions. */
 export function toolNamed(tools: ToolNames, flatName: string): ToolName {
-  return Object.hasOwn(tools, flatName)
-    ? tools[flatName]!
-    : { form: "function", name: flatName, namespace: null };
+  return entryOf(tools, flatName) ?? { form: "function", name: flatName, namespace: null };
 }
 
 /** The one name under which a tool goes to an upstream without namespaces. */
