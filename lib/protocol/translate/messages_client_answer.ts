@@ -66,7 +66,7 @@ export function toolUse(item: JsonObject) {
 }
 
 /** The arguments of a call as JSON text; a free text becomes an object of one. */
-export function callJson(item: JsonObject): string {
+function callJson(item: JsonObject): string {
   if (item.type === "custom_tool_call") return JSON.stringify({ input: readText(item.input) ?? "" });
   return readText(item.arguments) ?? "";
 }

@@ -28,7 +28,7 @@ export function readMessagesPart(block: JsonObject, path: string, report: Transl
 }
 
 /** A list of blocks as hub parts. */
-export function readMessagesParts(
+function readMessagesParts(
   blocks: readonly unknown[],
   path: string,
   report: TranslationReport,
@@ -100,7 +100,7 @@ export function readToolUse(block: JsonObject, path: string, report: Translation
 }
 
 /** The words that stand before the output of a tool that failed: no other protocol has a flag for it. */
-export const TOOL_ERROR_PREFIX = "The tool reported an error:\n";
+const TOOL_ERROR_PREFIX = "The tool reported an error:\n";
 
 /** A `tool_result` block as a call's output. */
 export function readToolResult(block: JsonObject, path: string, report: TranslationReport): JsonObject {

@@ -123,7 +123,7 @@ function fileBlock(part: JsonObject, report: TranslationReport): JsonObject[] {
 /**
  * A call's id as Anthropic allows it. Call and result get the same one, because the rule looks at nothing else.
  */
-export function messagesCallId(id: string): string {
+function messagesCallId(id: string): string {
   return id.replace(/[^a-zA-Z0-9_-]/g, (char) => `_${char.charCodeAt(0).toString(16)}`);
 }
 

@@ -72,11 +72,6 @@ export function signatureOfReasoning(item: JsonObject): string {
   return `${ITEM}${id}:${lengths(summary)}:${lengths(content)}:${encrypted}`;
 }
 
-/** True for redacted reasoning, which an Anthropic stream sends in its opening event, without deltas. */
-export function isRedacted(item: JsonObject): boolean {
-  return reasoningOrigin(readText(item.encrypted_content)) === "redacted";
-}
-
 /** An Anthropic thinking block as a Responses reasoning item; the inverse of `blockOfReasoning()`. */
 export function reasoningOfThinking(thinking: string, signature: string): JsonObject {
   const item = unpackItem(thinking, signature);
