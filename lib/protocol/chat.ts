@@ -5,7 +5,14 @@
  * the marker. z.ai reports broken generations as finish_reason, not as an error (wire-facts 7.2).
  */
 import { hasErrorObject, readErrorValue } from "./error_body.ts";
-import { type JsonObject, plainFacts, readEventData, readObject, readString } from "./event_data.ts";
+import {
+  type JsonObject,
+  plainFacts,
+  readEventData,
+  readObject,
+  readString,
+  unknownFacts,
+} from "./event_data.ts";
 import { readChatUsage } from "./token_usage.ts";
 import type { SseFrame } from "./sse.ts";
 import type { EventFacts, StreamDialect } from "./stream_dialect.ts";
@@ -43,7 +50,7 @@ function readWhole(frame: SseFrame): EventFacts {
   }
   if (!Array.isArray(json["choices"])) {
     // Usage alone carries no output; anything else here is an event nobody knows.
-    return { ...plainFacts(usage === null ? "output" : "lifecycle", null), usage, responseId };
+    return { ...(usage === null ? unknownFacts(null) : plainFacts("lifecycle", null)), usage, responseId };
   }
   const choices = json["choices"].map(readObject).filter((choice) => choice !== null);
   const finish = choices.map(finishOf).find((reason) => reason !== null) ?? null;

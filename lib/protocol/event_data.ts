@@ -79,6 +79,11 @@ export function plainFacts(eventClass: EventClass, type: string | null): EventFa
   return facts;
 }
 
+/** Facts of an event nobody knows: output, as far as anybody can tell. */
+export function unknownFacts(type: string | null): EventFacts {
+  return { ...plainFacts("output", type), unknown: true };
+}
+
 export function readObject(value: unknown): JsonObject | null {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? value as JsonObject : null;
 }

@@ -11,6 +11,7 @@ import {
   readEventType,
   readObject,
   readString,
+  unknownFacts,
 } from "./event_data.ts";
 import { readMessagesUsage } from "./token_usage.ts";
 import type { SseFrame } from "./sse.ts";
@@ -34,7 +35,8 @@ export const messagesDialect: StreamDialect = { protocol: "messages", readEvent 
 function readEvent(frame: SseFrame): EventFacts {
   const type = readEventType(frame, (name) => CLASSES.has(name));
   if (type === null || READ_WHOLE.has(type)) return readWhole(frame);
-  return plainFacts(CLASSES.get(type) ?? "output", type);
+  const eventClass = CLASSES.get(type);
+  return eventClass === undefined ? unknownFacts(type) : plainFacts(eventClass, type);
 }
 
 function readWhole(frame: SseFrame): EventFacts {
@@ -56,8 +58,9 @@ function readWhole(frame: SseFrame): EventFacts {
       usage,
     };
   }
+  const eventClass = CLASSES.get(type ?? "");
   return {
-    ...plainFacts(CLASSES.get(type ?? "") ?? "output", type),
+    ...(eventClass === undefined ? unknownFacts(type) : plainFacts(eventClass, type)),
     usage,
     responseId: readString(message?.["id"]),
   };

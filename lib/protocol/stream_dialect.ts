@@ -40,6 +40,11 @@ export interface EventFacts {
   readonly responseId: string | null;
   /** Chat only: a finish_reason was given, so a clean end without `[DONE]` is complete too. */
   readonly finishes?: true;
+  /**
+   * Nobody knows this event: it counts as output, but may as well be an end of some kind. Recovery withholds nothing
+   * it cannot judge.
+   */
+  readonly unknown?: true;
 }
 
 export interface StreamDialect {
