@@ -54,6 +54,8 @@ export class AnswerStream {
   terminal: StreamTerminal | null = null;
   /** The first event that carries output was seen. */
   sawOutput = false;
+  /** An event was seen that nobody knows. */
+  sawUnknown = false;
   /** The first semantic or terminal event of any kind; comments and padding do not count. */
   eventCount = 0;
   usage: TokenUsage | null = null;
@@ -66,6 +68,11 @@ export class AnswerStream {
   constructor(options: AnswerStreamOptions) {
     this.#options = options;
     this.#reader = options.body.getReader();
+  }
+
+  /** Bytes of a frame that has not come whole yet. */
+  get unfinishedBytes(): number {
+    return this.#framer.pendingBytes;
   }
 
   /**
@@ -158,6 +165,7 @@ export class AnswerStream {
         case "output":
           this.eventCount++;
           if (facts.class === "output") this.sawOutput = true;
+          if (facts.unknown === true) this.sawUnknown = true;
           if (translation === null) append(out, closedBytes(frame));
           else if (!this.#translate(translation, frame, facts, out)) return out;
       }

@@ -4,6 +4,7 @@
 import type { Evidence } from "../core/evidence.ts";
 import type { Clock, Scheduled } from "../ports.ts";
 import { type AnswerStream, joinBytes } from "./answer_stream.ts";
+import { HeldBytes } from "./held_bytes.ts";
 
 export interface HoldPolicy {
   /** `output`: the bootstrap hold (ruling 5). `success`: recovery withholds until a terminal success. */
@@ -13,13 +14,19 @@ export interface HoldPolicy {
   /** Absolute end of the hold, UTC epoch ms; Infinity for none. */
   readonly untilMs: number;
   readonly idleMs: number;
+  /** Recovery: an event nobody knows lets the stream go, and an unfinished frame counts towards `maxBytes`. */
+  readonly guarded?: true;
+  /** Somebody else gathers the events as they go by: no bytes are kept. */
+  readonly keepsNothing?: true;
+  /** Told how many bytes are held back, whenever that changed. */
+  readonly onHeld?: (bytes: number) => void;
 }
 
 export type HoldResult =
   | {
     readonly kind: "commit";
     readonly held: Uint8Array<ArrayBuffer>[];
-    readonly why: "output" | "success" | "bound" | "overflow";
+    readonly why: "output" | "success" | "bound" | "overflow" | "unknown_payload";
   }
   | { readonly kind: "failed"; readonly evidence: Evidence; readonly held: Uint8Array<ArrayBuffer>[] };
 
@@ -29,7 +36,7 @@ export async function holdStream(
   policy: HoldPolicy,
   clock: Clock,
 ): Promise<HoldResult> {
-  const held: Uint8Array<ArrayBuffer>[] = [];
+  const held = new HeldBytes();
   let heldBytes = 0;
   let bound: { promise: Promise<"bound">; scheduled: Scheduled } | null = null;
   const idle = new IdleWatch(
@@ -45,28 +52,47 @@ export async function holdStream(
           stream.read().then(() => "read" as const, () => "read" as const),
           bound.promise,
         ]);
-        if (first === "bound") return { kind: "commit", held, why: "bound" };
+        if (first === "bound") return { kind: "commit", held: held.take(), why: "bound" };
       }
-      const pieces = await stream.take();
-      idle.touch();
-      for (const piece of pieces) {
-        held.push(piece);
-        heldBytes += piece.length;
+      if (stream.terminal === null) {
+        const pieces = await stream.take();
+        idle.touch();
+        for (const piece of pieces) {
+          heldBytes += piece.length;
+          if (policy.keepsNothing !== true) held.add(piece);
+        }
       }
-      const terminal = stream.terminal;
-      if (terminal !== null) {
-        if (terminal.kind === "failed") return { kind: "failed", evidence: terminal.evidence, held };
-        return { kind: "commit", held, why: "success" };
-      }
-      if (policy.until === "output" && stream.sawOutput) return { kind: "commit", held, why: "output" };
-      if (heldBytes > policy.maxBytes || stream.eventCount >= policy.maxEvents) {
-        return { kind: "commit", held, why: "overflow" };
+      const released = judgeHold(stream, policy, heldBytes);
+      if (released !== null) return { kind: "commit", held: held.take(), why: released };
+      policy.onHeld?.(heldBytes + stream.unfinishedBytes);
+      if (stream.terminal?.kind === "failed") {
+        return { kind: "failed", evidence: stream.terminal.evidence, held: held.take() };
       }
     }
   } finally {
     bound?.scheduled.cancel();
     idle.stop();
   }
+}
+
+/**
+ * Why the stream may go now; null while it may not, or has failed.
+ *
+ * A guarded hold asks for its bound and for unknown events before anything else, so that what becomes of a stream does
+ * not depend on where the network cut it.
+ */
+function judgeHold(
+  stream: AnswerStream,
+  policy: HoldPolicy,
+  heldBytes: number,
+): Extract<HoldResult, { kind: "commit" }>["why"] | null {
+  if (policy.guarded === true) {
+    if (heldBytes + stream.unfinishedBytes > policy.maxBytes) return "overflow";
+    if (stream.sawUnknown) return "unknown_payload";
+  }
+  if (stream.terminal !== null) return stream.terminal.kind === "success" ? "success" : null;
+  if (policy.until === "output" && stream.sawOutput) return "output";
+  return heldBytes > policy.maxBytes || stream.eventCount >= policy.maxEvents ? "overflow" : null;
 }
 
 function boundAt(clock: Clock, atMs: number): { promise: Promise<"bound">; scheduled: Scheduled } {
@@ -89,11 +115,14 @@ export interface RelayOptions {
   readonly failureFrame: (evidence: Evidence) => Uint8Array<ArrayBuffer>;
   /** Called exactly once. */
   readonly onEnd: (end: RelayEnd) => void;
-  /** Called once when the client has taken what was held back. */
+  /** Called once when the client has taken what was held back, and asks for more. */
   readonly onHeldDelivered?: () => void;
 }
 
 const KEEPALIVE = new TextEncoder().encode(": keep-alive\n\n");
+
+/** Held bytes up to this many go out as one piece; more of them piece by piece, never all of them twice in memory. */
+const JOIN_LIMIT_BYTES = 65_536;
 
 /** The committed stream as a response body: held bytes first, then whole frames as they come, then one true end. */
 export function relayStream(
@@ -103,6 +132,7 @@ export function relayStream(
 ): ReadableStream<Uint8Array<ArrayBuffer>> {
   let over = false;
   let delivered = false;
+  const queue = inDelivery(held);
   const end = (result: RelayEnd): void => {
     if (over) return;
     over = true;
@@ -138,23 +168,25 @@ export function relayStream(
     type: "bytes",
     start(created) {
       controller = created;
-      if (held.length > 0) {
-        const bytes = joinBytes(held);
-        held.length = 0;
-        if (bytes.length > 0) controller.enqueue(bytes);
-      }
+      // Until the client has what was held, which may be cut anywhere, and asks for more, nobody is silent.
+      watch.pause();
+      const first = queue.shift();
+      if (first !== undefined) controller.enqueue(first);
     },
     async pull() {
+      const next = queue.shift();
+      if (next !== undefined) return controller.enqueue(next);
       if (!delivered) {
         delivered = true;
         options.onHeldDelivered?.();
       }
+      watch.resume();
       while (stream.terminal === null) {
         const pieces = await stream.take();
         if (over) return;
         watch.touch();
         for (const piece of pieces) controller.enqueue(piece);
-        if (pieces.length > 0 && stream.terminal === null) return;
+        if (pieces.length > 0 && stream.terminal === null) return watch.pause();
       }
       if (!over) finish();
     },
@@ -163,6 +195,35 @@ export function relayStream(
       end({ kind: "cancelled" });
     },
   });
+}
+
+/**
+ * Pieces that are all there is, as a response body: never more of them on the way than the client has asked for.
+ *
+ * @param onEnd  called exactly once; true when the client has taken everything.
+ */
+export function deliverPieces(
+  pieces: readonly Uint8Array<ArrayBuffer>[],
+  onEnd: (all: boolean) => void,
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  const queue = inDelivery([...pieces]);
+  return new ReadableStream({
+    type: "bytes",
+    pull(controller) {
+      const next = queue.shift();
+      if (next !== undefined) return controller.enqueue(next);
+      onEnd(true);
+      controller.close();
+    },
+    cancel: () => onEnd(false),
+  });
+}
+
+/** What was held, in the pieces it is delivered in. */
+function inDelivery(held: Uint8Array<ArrayBuffer>[]): Uint8Array<ArrayBuffer>[] {
+  const length = held.reduce((sum, piece) => sum + piece.length, 0);
+  if (length === 0) return [];
+  return length <= JOIN_LIMIT_BYTES ? [joinBytes(held)] : held;
 }
 
 const DRAIN_MS = 1_000;
@@ -184,6 +245,7 @@ class IdleWatch {
   #lastKeepaliveMs: number;
   #scheduled: Scheduled | null = null;
   #stopped = false;
+  #paused = false;
 
   constructor(
     clock: Clock,
@@ -205,6 +267,17 @@ class IdleWatch {
     this.#lastMs = this.#lastKeepaliveMs = this.#clock.now();
   }
 
+  /** Nobody asks for more: that nothing comes is not the upstream's silence, and no keep-alive shortens it. */
+  pause(): void {
+    this.#paused = true;
+  }
+
+  resume(): void {
+    if (!this.#paused) return;
+    this.#paused = false;
+    this.touch();
+  }
+
   stop(): void {
     this.#stopped = true;
     this.#scheduled?.cancel();
@@ -221,6 +294,7 @@ class IdleWatch {
   #check(): void {
     if (this.#stopped) return;
     const nowMs = this.#clock.now();
+    if (this.#paused) this.#lastMs = this.#lastKeepaliveMs = nowMs;
     if (this.#idleMs > 0 && nowMs - this.#lastMs >= this.#idleMs) return this.#onIdle();
     if (this.#keepaliveMs > 0 && nowMs - this.#lastKeepaliveMs >= this.#keepaliveMs) {
       this.#lastKeepaliveMs = nowMs;
