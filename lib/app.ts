@@ -248,7 +248,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     accounts,
     decisions,
     cancelWatch,
-    recoverySlots: new RecoverySlots(),
+    recoverySlots: new RecoverySlots(clock),
     usage,
     running,
     sockets,

@@ -39,6 +39,8 @@ export interface RequestSpec {
   readonly pinned: boolean;
   /** Recovery relaunches allowed to this request (0 = off). */
   readonly recoveryAttempts: number;
+  /** What the request's record says from the start. */
+  readonly notes?: readonly string[];
   readonly idempotency: string | null;
   /** First-byte limit of an attempt in ms; probe leases derive from it (ruling 12). */
   readonly attemptTimeoutMs: number;

@@ -43,6 +43,11 @@ export function isRecoverable(outcome: Outcome): boolean {
   return (outcome.kind === "transient" || outcome.kind === "no_response") && outcome.recoverable;
 }
 
+/** True when recovery would have taken this failure on, had its attempts and its window not been spent. */
+export function meetsSpentBudget(budget: RecoveryBudget, outcome: Outcome): boolean {
+  return isRecoverable(outcome) && statedMinimumMs(outcome) <= budget.windowEndsAtMs;
+}
+
 /**
  * When the next relaunch may start: full jitter under a doubling ceiling, never before a stated minimum.
  *
@@ -59,11 +64,15 @@ export function planRecovery(
   if (budget.attemptsLeft <= 0 || nowMs > budget.windowEndsAtMs || !isRecoverable(outcome)) return null;
   const ceiling = Math.min(policy.maxBackoffMs, policy.initialBackoffMs * 2 ** budget.used);
   const jittered = nowMs + Math.floor(hashUnit(seed, "recovery", request, budget.used) * (ceiling + 1));
-  const minimum = outcome.kind === "transient" ? outcome.notBeforeMs ?? 0 : 0;
-  const startAtMs = Math.max(jittered, minimum);
+  const startAtMs = Math.max(jittered, statedMinimumMs(outcome));
   if (startAtMs > budget.windowEndsAtMs) return null;
   return {
     startAtMs,
     budget: { ...budget, attemptsLeft: budget.attemptsLeft - 1, used: budget.used + 1 },
   };
+}
+
+/** 0 where the upstream stated none. */
+function statedMinimumMs(outcome: Outcome): number {
+  return outcome.kind === "transient" ? outcome.notBeforeMs ?? 0 : 0;
 }

@@ -7,6 +7,7 @@ import { admit, type Tenant } from "./admission.ts";
 import { runAttempt } from "./attempt_runner.ts";
 import type { HandlerDeps, ProxyDeps } from "./deps.ts";
 import { type Asked, describe } from "./describe_request.ts";
+import { enterRecovery } from "./recovery.ts";
 import { refuse } from "./refusal.ts";
 import {
   type BodyFields,
@@ -96,13 +97,9 @@ async function serve(
       "No configured provider of this model serves this route",
     );
   }
-  const recovery = deps.config().streaming.recovery;
-  const slot = recovery.attempts > 0 && context.spec.replay === "replayable" && route.protocol !== "raw"
-    ? deps.recoverySlots.tryAcquire(recovery.maxConcurrent)
-    : null;
-  const started = slot === null
-    ? context
-    : { ...context, spec: { ...context.spec, recoveryAttempts: recovery.attempts } };
+  const { recovery } = deps.config().streaming;
+  const { spec, slot } = enterRecovery(deps.recoverySlots, recovery, context.spec, route.protocol);
+  const started = spec === context.spec ? context : { ...context, spec };
   try {
     return await runRequest(deps, {
       context: started,
@@ -114,6 +111,9 @@ async function serve(
         recordDone(deps, started, record, usage, launch);
       },
     });
+  } catch (error) {
+    slot?.release();
+    throw error;
   } finally {
     deps.cancelWatch.remove(watched);
   }

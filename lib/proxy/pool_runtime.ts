@@ -23,7 +23,7 @@ import { PoolRecords } from "./pool_records.ts";
 import { moveWithHead } from "./pool_sessions.ts";
 import { bookTurn, closeSocket, type SocketTurn } from "./pool_sockets.ts";
 import { continueSlot, nextSlot, recordCandidates } from "./pool_steps.ts";
-import { judgeCommitted, judgeUncommitted } from "./pool_verdicts.ts";
+import { judgeCommitted, judgeUncommitted, noteRecovered } from "./pool_verdicts.ts";
 import {
   type AccountView,
   describeAccounts,
@@ -187,7 +187,7 @@ export class PoolRuntime {
       waits: [],
       candidates: [],
       attempts: [],
-      notes: [],
+      notes: [...spec.notes ?? []],
     };
     const resumed = this.#keeper.takeOpenLedger(spec.idempotency, nowMs);
     const count = providers.reduce((sum, provider) => sum + provider.accounts.length, 0);
@@ -246,8 +246,10 @@ export class PoolRuntime {
       if (plan.phase === "open") plan.phase = "cancelled";
     } else {
       plan.outcomes.set(state.slot, outcome);
-      if (outcome.kind === "success") moveWithHead(this.#context, plan, state, nowMs);
-      else plan.uncharged = launch.attempt;
+      if (outcome.kind === "success") {
+        moveWithHead(this.#context, plan, state, nowMs);
+        noteRecovered(plan, state);
+      } else plan.uncharged = launch.attempt;
       const judge = plan.phase === "committed" ? judgeCommitted : judgeUncommitted;
       judge(this.#context, plan, state, outcome, heldLease, nowMs);
     }
@@ -269,6 +271,12 @@ export class PoolRuntime {
       bookHealth(this.#context, state, result.outcome, nowMs);
     }
     this.#flush(nowMs);
+  }
+
+  /** The request is not withheld any longer (row 43): nothing of it is recovered from now on. */
+  endRecovery(plan: RequestPlan, note: string): void {
+    plan.recoveryEnded = true;
+    plan.record.notes.push(note);
   }
 
   /** The client has its first byte, or its upgrade: nothing of this request is ever sent again. */

@@ -14,7 +14,7 @@ import type { PoolContext } from "./pool_context.ts";
 import { launch } from "./pool_launch.ts";
 import { clearestTarget, finalMembers, listCandidates, nearestReady } from "./pool_outlook.ts";
 import { placeSession } from "./pool_sessions.ts";
-import { bookFailure, tellIncomplete } from "./pool_verdicts.ts";
+import { bookFailure, noteExhausted, tellIncomplete } from "./pool_verdicts.ts";
 import { startWait } from "./pool_waits.ts";
 import type { Pending, RequestPlan } from "./request_plan.ts";
 
@@ -36,7 +36,9 @@ export function continueSlot(context: PoolContext, plan: RequestPlan, nowMs: num
   const inTime = pending.kind !== "recovery" || nowMs <= plan.recovery!.windowEndsAtMs;
   const choice = inTime && !isLedgerFull(plan.ledger) ? pickAgain(context, state, nowMs) : null;
   if (choice === null) return giveUpSlot(context, plan, pending, nowMs);
-  return launch(context, plan, choice, pending.kind === "recovery" ? "recovery" : pending.cause, nowMs);
+  if (pending.kind !== "recovery") return launch(context, plan, choice, pending.cause, nowMs);
+  plan.recovering = choice.slot;
+  return launch(context, plan, choice, "recovery", nowMs);
 }
 
 /** Takes the next account of this round, of a further one, waits for it, or says the last word. */
@@ -94,6 +96,7 @@ function launchSlot(context: PoolContext, plan: RequestPlan, choice: Choice, now
     ? "round"
     : "failover";
   plan.slotsUsed++;
+  plan.recovering = null;
   plan.tried.add(placed.slot);
   if (placed === choice && choice.cursor >= 0) choice.route.provider.slot.cursor = choice.cursor;
   return launch(context, plan, placed, cause, nowMs);
@@ -108,6 +111,7 @@ function giveUpSlot(
 ): Step | null {
   const { state } = pending;
   if (pending.kind === "recovery") {
+    noteExhausted(plan);
     if (pending.outcome.kind === "incomplete") tellIncomplete(plan);
     else bookFailure(context, plan, state, pending.outcome, false, nowMs);
   } else if (pending.cause === "strip_state") plan.verdict = { kind: "relay", launch: state.launch };

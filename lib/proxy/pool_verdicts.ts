@@ -5,10 +5,11 @@
  */
 import { incompleteAnswer } from "../core/final_error.ts";
 import type { Outcome } from "../core/outcome.ts";
-import { planRecovery } from "../core/sse_recovery.ts";
+import { meetsSpentBudget, planRecovery } from "../core/sse_recovery.ts";
 import { bookOutcome, bookUnrepaired } from "./pool_booking.ts";
 import type { PoolContext } from "./pool_context.ts";
 import { isAfterFailover } from "./pool_sessions.ts";
+import { EXHAUSTED_NOTE, RECOVERED_NOTE } from "./recovery_slots.ts";
 import type { LaunchState, RequestPlan } from "./request_plan.ts";
 
 /** Judges an outcome the client has seen nothing of. */
@@ -119,15 +120,29 @@ function startRecovery(
   nowMs: number,
 ): boolean {
   const { seed, settings } = context;
-  if (plan.recovery === null || state.launch.probe !== "none") return false;
+  if (plan.recovery === null || plan.recoveryEnded || state.launch.probe !== "none") return false;
   const planned = planRecovery(plan.recovery, outcome, plan.spec.id, seed, nowMs, settings.recovery);
-  if (planned === null) return false;
+  if (planned === null) {
+    if (meetsSpentBudget(plan.recovery, outcome)) noteExhausted(plan);
+    return false;
+  }
   plan.recovery = planned.budget;
   plan.pending = { kind: "recovery", state, outcome, startAtMs: planned.startAtMs };
   if (planned.startAtMs > nowMs) {
     plan.record.waits.push({ fromMs: nowMs, untilMs: planned.startAtMs, reason: "recovery_backoff" });
   }
   return true;
+}
+
+/** A success that followed a silent relaunch: on the same account, whatever else was tried there in between. */
+export function noteRecovered(plan: RequestPlan, state: LaunchState): void {
+  if (plan.recovering === state.slot) plan.record.notes.push(RECOVERED_NOTE);
+}
+
+/** Once a request: further accounts may meet the same spent budget. */
+export function noteExhausted(plan: RequestPlan): void {
+  const { notes } = plan.record;
+  if (!notes.includes(EXHAUSTED_NOTE)) notes.push(EXHAUSTED_NOTE);
 }
 
 /** True when there is an answer of the upstream to pass through: a status, and a body that ended by itself. */

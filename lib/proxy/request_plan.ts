@@ -84,6 +84,10 @@ export class RequestPlan {
   readonly repeated = new Set<AccountSlot>();
   stripped = false;
   recovery: RecoveryBudget | null = null;
+  /** The request is no longer withheld: its budget, spent or not, says nothing any more. */
+  recoveryEnded = false;
+  /** The account that recovery asked again, until another one is asked. */
+  recovering: AccountSlot | null = null;
   current: LaunchState | null = null;
   pending: Pending | null = null;
   wait: RoundWait | null = null;

@@ -22,6 +22,7 @@ import type { RequestPlan } from "./pool_runtime.ts";
 import { joinBytes } from "./answer_stream.ts";
 import type { RecoverySlot } from "./recovery_slots.ts";
 import type { RequestContext } from "./request_context.ts";
+import { deliverPieces } from "./stream_relay.ts";
 
 /** Nobody reads it: the client has left. */
 export const CLIENT_GONE_STATUS = 499;
@@ -51,16 +52,33 @@ export async function runRequest(deps: ProxyDeps, input: RunInput): Promise<Resp
   ): void => {
     slot?.release();
     deps.running.delete(context.abort);
-    input.onDone(pool.finish(plan, status, code, clock.now()), usage, launch);
+    const record = pool.finish(plan, status, code, clock.now());
+    deps.recoverySlots.count(record);
+    input.onDone(record, usage, launch);
+  };
+  let broken = false;
+  /** Expected failures are values: what throws here is a broken invariant or a store that is gone. */
+  const breakDown = (error: unknown): void => {
+    if (broken) return;
+    broken = true;
+    slot?.release();
+    deps.running.delete(context.abort);
+    deps.fatal(error);
   };
   const finished = (launch: Launch, outcome: Outcome, status: number, usage: TokenUsage | null): void => {
-    pool.settle(plan, launch, outcome, clock.now());
-    done(
-      outcome.kind === "cancelled" ? 0 : status,
-      outcome.kind === "success" ? null : outcome.code,
-      usage,
-      launch,
-    );
+    try {
+      pool.settle(plan, launch, outcome, clock.now());
+      done(
+        outcome.kind === "cancelled" ? 0 : status,
+        outcome.kind === "success" ? null : outcome.code,
+        usage,
+        launch,
+      );
+    } catch (error) {
+      // Nobody waits for a stream's end but the client, who could tell nobody.
+      breakDown(error);
+      throw error;
+    }
   };
   const hooks: AttemptHooks = {
     commit: (launch) => pool.commit(plan, launch, clock.now()),
@@ -83,6 +101,8 @@ export async function runRequest(deps: ProxyDeps, input: RunInput): Promise<Resp
       const step = pool.next(plan, clock.now());
       switch (step.kind) {
         case "launch": {
+          relay = null;
+          slot?.hold(0);
           const result = await input.attempt(deps, {
             context,
             spec: context.spec,
@@ -93,7 +113,10 @@ export async function runRequest(deps: ProxyDeps, input: RunInput): Promise<Resp
             hooks,
           });
           if (result.kind === "committed") return result.response;
-          relay = { launch: step.launch, answer: result.relay };
+          // What was held of any other failure is never shown: a relaunch must not keep it beside its own.
+          const mayRelay = result.outcome.kind === "request_fault" || context.spec.replay === "once";
+          if (mayRelay) relay = { launch: step.launch, answer: result.relay };
+          else slot?.hold(0);
           fingerprint = result.fingerprint ?? fingerprint;
           pool.settle(plan, step.launch, result.outcome, clock.now());
           if (result.outcome.kind === "unauthorized" && context.spec.replay === "once") {
@@ -139,10 +162,7 @@ export async function runRequest(deps: ProxyDeps, input: RunInput): Promise<Resp
       }
     }
   } catch (error) {
-    // Expected failures are values: what throws here is a broken invariant or a store that is gone.
-    slot?.release();
-    deps.running.delete(context.abort);
-    deps.fatal(error);
+    breakDown(error);
     throw error;
   }
 }
@@ -219,11 +239,18 @@ function relayAnswer(
   const status = relayedStatus(answer.facts.status);
   if (context.wantsStream && answer.failureFrame !== null) {
     // Codex understands these only inside a stream (ruling 5): status 200, what was held, the failure, the end.
-    done(200, answer.facts.code ?? "relayed", null, launch);
-    return new Response(joinBytes([...answer.held, answer.failureFrame]), {
-      status: 200,
-      headers: answer.headers,
-    });
+    const pieces = [...answer.held, answer.failureFrame];
+    const code = answer.facts.code ?? "relayed";
+    if (input.slot?.live === true) {
+      // The slot answers for these bytes until the client has them.
+      const body = deliverPieces(
+        pieces,
+        (all) => all ? done(200, code, null, launch) : done(0, "client_gone", null, launch),
+      );
+      return new Response(body, { status: 200, headers: answer.headers });
+    }
+    done(200, code, null, launch);
+    return new Response(joinBytes(pieces), { status: 200, headers: answer.headers });
   }
   done(status, answer.facts.code ?? "relayed", null, launch);
   return new Response(wordUpstreamError(context.protocol, status, answer.facts, context.id), {

@@ -20,7 +20,9 @@ import {
   SUCCESS,
 } from "./attempt_runner.ts";
 import type { ProxyDeps } from "./deps.ts";
-import { type HoldPolicy, holdStream, type RelayEnd, relayStream } from "./stream_relay.ts";
+import { failOpen, withholdingSlot } from "./recovery.ts";
+import type { RecoverySlot } from "./recovery_slots.ts";
+import { type HoldPolicy, type HoldResult, holdStream, type RelayEnd, relayStream } from "./stream_relay.ts";
 
 export async function readStreamAnswer(
   deps: ProxyDeps,
@@ -28,7 +30,7 @@ export async function readStreamAnswer(
   attempting: Attempting,
   response: UpstreamResponse,
 ): Promise<AttemptResult> {
-  const { context, launch, plan, slot } = input;
+  const { context, launch, plan } = input;
   if (response.body === null) return attempting.fail({ kind: "malformed", detail: "no_body" });
   const translation = attempting.answer === null || !context.wantsStream
     ? null
@@ -36,8 +38,9 @@ export async function readStreamAnswer(
   const stream = openStream(deps, input, attempting, response, translation);
   if (!context.wantsStream) return await gather(deps, input, attempting, stream, response);
 
-  const withheld = slot !== null && launch.probe === "none";
-  const hold = await holdStream(stream, withheld ? withholdPolicy(deps) : bootstrapPolicy(deps), deps.clock);
+  const slot = withholdingSlot(input);
+  const policy = slot === null ? bootstrapPolicy(deps) : withholdPolicy(deps, slot);
+  const hold = await holdStream(stream, policy, deps.clock);
   const headers = streamHeaders(attempting, response, context.id);
   if (hold.kind === "failed") {
     stream.cancel();
@@ -49,7 +52,9 @@ export async function readStreamAnswer(
       facts: factsOf(hold.evidence),
     });
   }
-  if (withheld && hold.why === "overflow") deps.recoverySlots.failedOpen.overflow++;
+  if (slot !== null && (hold.why === "overflow" || hold.why === "unknown_payload")) {
+    failOpen(deps, input, hold.why);
+  }
   if (stream.sawOutput || stream.terminal !== null) {
     deps.pool.progress(plan, launch, "semantic", deps.clock.now());
   }
@@ -70,7 +75,7 @@ export async function readStreamAnswer(
       outcome = judgeEnd({ kind: "failed", evidence });
       return committedFailure(input, stream, translation, evidence, outcome);
     },
-    onHeldDelivered: () => slot?.release(),
+    onHeldDelivered: () => input.slot?.release(),
     onEnd: (end) => {
       if (!semantic && stream.sawOutput) {
         semantic = true;
@@ -120,8 +125,8 @@ function bootstrapPolicy(deps: ProxyDeps): HoldPolicy {
   };
 }
 
-/** Recovery withholds until a terminal success; only its byte bound lets go earlier. */
-function withholdPolicy(deps: ProxyDeps): HoldPolicy {
+/** Recovery withholds until a terminal success; only its byte bound and unknown events let go earlier. */
+function withholdPolicy(deps: ProxyDeps, slot: RecoverySlot): HoldPolicy {
   const { streaming, timeouts } = deps.config();
   return {
     until: "success",
@@ -129,6 +134,8 @@ function withholdPolicy(deps: ProxyDeps): HoldPolicy {
     maxBytes: streaming.recovery.maxBufferBytes,
     untilMs: Infinity,
     idleMs: timeouts.idleMs,
+    guarded: true,
+    onHeld: slot.hold,
   };
 }
 
@@ -208,13 +215,7 @@ async function gather(
   const { context, launch, plan } = input;
   const aggregator = new ResponsesAggregator(response.headers);
   stream.onFrame = (frame, facts) => aggregator.add(frame, facts);
-  const hold = await holdStream(stream, {
-    until: "success",
-    maxEvents: Infinity,
-    maxBytes: AGGREGATE_LIMIT_BYTES,
-    untilMs: Infinity,
-    idleMs: deps.config().timeouts.idleMs,
-  }, deps.clock);
+  const hold = await holdGathered(deps, input, stream);
   const fail = (evidence: Evidence): AttemptResult => {
     stream.cancel();
     const relay: RelayAnswer = {
@@ -244,6 +245,25 @@ async function gather(
   input.hooks.commit(launch);
   input.hooks.finished(launch, SUCCESS, 200, stream.usage);
   return { kind: "committed", response: new Response(JSON.stringify(document), { status: 200, headers }) };
+}
+
+/** Reads to the end without keeping what the aggregator keeps; past recovery's bounds without recovery. */
+async function holdGathered(deps: ProxyDeps, input: AttemptInput, stream: AnswerStream): Promise<HoldResult> {
+  const slot = withholdingSlot(input);
+  if (slot !== null) {
+    const hold = await holdStream(stream, { ...withholdPolicy(deps, slot), keepsNothing: true }, deps.clock);
+    if (hold.kind === "failed" || (hold.why !== "overflow" && hold.why !== "unknown_payload")) return hold;
+    failOpen(deps, input, hold.why);
+    slot.release();
+  }
+  return await holdStream(stream, {
+    until: "success",
+    maxEvents: Infinity,
+    maxBytes: AGGREGATE_LIMIT_BYTES,
+    untilMs: Infinity,
+    idleMs: deps.config().timeouts.idleMs,
+    keepsNothing: true,
+  }, deps.clock);
 }
 
 /** A translated answer's problem with the headers it came with. */

@@ -17,7 +17,9 @@ import {
   SUCCESS,
 } from "./attempt_runner.ts";
 import type { ProxyDeps } from "./deps.ts";
-import { concat } from "./request_body.ts";
+import { joinBytes } from "./answer_stream.ts";
+import { HeldBytes } from "./held_bytes.ts";
+import { failOpen, withholdingSlot } from "./recovery.ts";
 import { evidenceOf } from "./stream_answer.ts";
 import { encode } from "./translation.ts";
 
@@ -38,16 +40,23 @@ export async function readWholeAnswer(
   }
   if (response.body === null) return attempting.fail({ kind: "malformed", detail: "no_body" });
   const reader = response.body.getReader();
-  const chunks: Uint8Array<ArrayBuffer>[] = [];
-  let total = 0;
+  const held = new HeldBytes();
+  const slot = withholdingSlot(input);
+  const { maxBufferBytes } = deps.config().streaming.recovery;
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) break;
-      chunks.push(value);
-      total += value.length;
-      if (total <= WHOLE_ANSWER_LIMIT_BYTES) continue;
-      if (attempting.answer === null) return streamOn(deps, input, response, headers, chunks, reader);
+      held.add(value);
+      if (slot !== null && slot.live) {
+        if (held.length <= maxBufferBytes) slot.hold(held.length);
+        else {
+          failOpen(deps, input, "overflow");
+          slot.release();
+        }
+      }
+      if (held.length <= WHOLE_ANSWER_LIMIT_BYTES) continue;
+      if (attempting.answer === null) return streamOn(deps, input, response, headers, held.take(), reader);
       // What has to be translated cannot stream on.
       reader.cancel().catch(() => {});
       return attempting.fail({ kind: "malformed", detail: "answer_too_large" });
@@ -55,7 +64,7 @@ export async function readWholeAnswer(
   } catch (error) {
     return attempting.fail(deps.upstream.bodyFailure(error));
   }
-  const bytes = deps.upstream.undoMissingLabel(concat(chunks, total), WHOLE_ANSWER_LIMIT_BYTES);
+  const bytes = deps.upstream.undoMissingLabel(joinBytes(held.take()), WHOLE_ANSWER_LIMIT_BYTES);
   const problem = checkDocument(bytes, attempting.upstreamProtocol);
   if (problem.kind === "malformed") return attempting.fail({ kind: "malformed", detail: problem.detail });
   if (problem.kind === "error") {
@@ -152,6 +161,7 @@ function streamOn(
   reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>,
 ): AttemptResult {
   const { launch, hooks } = input;
+  input.slot?.release();
   hooks.commit(launch);
   let over = false;
   const end = (evidence: "success" | "cancelled" | { error: unknown }): void => {

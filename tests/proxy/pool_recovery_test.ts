@@ -1,7 +1,8 @@
 /** Recovery's budget inside the machine (2D, C24, C28, rows 33 to 44, P21, P40). */
 import { assert, assertEquals } from "@std/assert";
+import type { Outcome } from "../../lib/core/outcome.ts";
 import * as outcomes from "../support/outcomes.ts";
-import { Driver, type Ending, HOUR_MS, inOrder, perAccount } from "../support/pool_driver.ts";
+import { Driver, type Ending, HOUR_MS, inOrder, perAccount, START_MS } from "../support/pool_driver.ts";
 
 const ON = { recoveryAttempts: 2 };
 const failure = outcomes.transient("stream_failure", { row: 36, recoverable: true });
@@ -152,4 +153,118 @@ Deno.test("recovery keeps its session: repair and recovery never rebind (C22)", 
   driver.session("s", () => outcomes.success());
   driver.session("s", inOrder(failure, outcomes.success()), ON);
   assertEquals(driver.pool.lookupBinding(["s"], driver.nowMs), "a");
+});
+
+const noted: readonly {
+  name: string;
+  script: readonly (Outcome | Ending)[];
+  notes: readonly string[];
+}[] = [
+  { name: "nothing, where nothing failed", script: [outcomes.success()], notes: [] },
+  { name: "recovered, after one relaunch", script: [failure, outcomes.success()], notes: ["recovered"] },
+  {
+    name: "recovered, when the relaunch was repaired in between",
+    script: [failure, outcomes.unauthorized(), outcomes.success()],
+    notes: ["recovered"],
+  },
+  {
+    name: "recovery_exhausted once, when the attempts are spent and another account serves",
+    script: [failure, failure, failure, outcomes.success()],
+    notes: ["recovery_exhausted"],
+  },
+  {
+    name: "recovery_exhausted once, when the next account meets the spent budget too",
+    script: [failure, failure, failure, failure, outcomes.success()],
+    notes: ["recovery_exhausted"],
+  },
+  {
+    name: "recovery_exhausted, when incomplete streams are all there is",
+    script: [outcomes.incomplete(), outcomes.incomplete(), outcomes.incomplete()],
+    notes: ["recovery_exhausted"],
+  },
+  {
+    name: "recovery_exhausted, when the window is over before the first relaunch",
+    script: [{ outcome: failure, afterMs: 20_001 }, outcomes.success()],
+    notes: ["recovery_exhausted"],
+  },
+  {
+    name: "nothing, when the upstream's own minimum lies past the window (row 26)",
+    script: [
+      outcomes.unavailable({ recoverable: true, notBeforeMs: START_MS + HOUR_MS }),
+      outcomes.success(),
+    ],
+    notes: [],
+  },
+  {
+    name: "nothing, when the relaunch meets a 429 and another account serves",
+    script: [failure, outcomes.limitedUntil(Number.MAX_SAFE_INTEGER), outcomes.success()],
+    notes: [],
+  },
+];
+for (const c of noted) {
+  Deno.test(`the record says ${c.name}`, () => {
+    const driver = new Driver(["a", "b", "c"]);
+    const { record } = driver.run(inOrder(...c.script), ON);
+    assertEquals(record.notes.filter((note) => note.startsWith("recover")), c.notes);
+  });
+}
+
+Deno.test("endRecovery(): the next failure is booked and the next account asked, budget or not (row 43)", () => {
+  const driver = new Driver(["a", "b"]);
+  const plan = driver.begin(ON);
+  const launch = driver.launch(plan);
+  driver.pool.endRecovery(plan, "failed_open:overflow");
+  driver.settle(plan, launch, failure);
+  assertEquals([driver.launch(plan).account, ladders(driver)], ["b", [1, 0]]);
+  const record = driver.pool.finish(plan, 200, null, driver.nowMs);
+  assertEquals(record.notes.filter((note) => note !== "provider_cooled"), ["failed_open:overflow"]);
+});
+
+Deno.test("the window counts from the first launch: an attempt it finds running goes on (2D.2)", () => {
+  const driver = new Driver(["a", "b"]);
+  const result = driver.run(
+    inOrder({ outcome: failure, afterMs: 19_000 }, { outcome: outcomes.success(), afterMs: 60_000 }),
+    ON,
+  );
+  assertEquals(result.launches.map(({ account, cause }) => [account, cause]), [["a", "first"], [
+    "a",
+    "recovery",
+  ]]);
+});
+
+Deno.test("a back-off that ends exactly at the window's end is launched, one millisecond later is not", () => {
+  const driver = new Driver(["a", "b"]);
+  for (const [lateMs, want] of [[0, "recovery"], [1, "failover"]] as const) {
+    const plan = driver.begin(ON);
+    const first = driver.launch(plan);
+    const endsAtMs = driver.nowMs + 20_000;
+    driver.settle(plan, first, outcomes.unavailable({ recoverable: true, notBeforeMs: endsAtMs }));
+    assertEquals(driver.next(plan), { kind: "wait", untilMs: endsAtMs, reason: "recovery_backoff" });
+    driver.nowMs = endsAtMs + lateMs;
+    const launch = driver.launch(plan);
+    assertEquals(launch.cause, want);
+    driver.settle(plan, launch, outcomes.success());
+    driver.advance(HOUR_MS);
+  }
+});
+
+Deno.test("a reload of window and back-off holds from the next failure on", () => {
+  const driver = new Driver(["a", "b"]);
+  const plan = driver.begin(ON);
+  driver.settle(plan, driver.launch(plan), failure);
+  driver.advance(250);
+  driver.pool.reconfigure({
+    recovery: { maxRetryWindowMs: 20_000, initialBackoffMs: 8_000, maxBackoffMs: 8_000 },
+  });
+  const waits = new Set<number>();
+  for (let at = 0; at < 20; at++) {
+    const other = driver.begin(ON);
+    const launch = driver.launch(other);
+    driver.settle(other, launch, failure);
+    const step = driver.next(other);
+    if (step.kind === "wait") waits.add(step.untilMs - driver.nowMs);
+    driver.pool.cancel(other, driver.nowMs);
+  }
+  assert(Math.max(...waits) > 2_000, [...waits].join(" "));
+  assertEquals(driver.launch(plan).cause, "recovery");
 });
