@@ -106,7 +106,22 @@ export class ProcessRig implements AsyncDisposable {
     ];
     let ended = false;
     child.status.then(() => ended = true);
-    await eventually(() => ended || this.stderr.includes('"listening"'), 30_000);
+    let listens = false;
+    const knock = async (): Promise<void> => {
+      while (!ended && !listens) {
+        try {
+          await (await fetch(`${this.url}/healthz`)).body?.cancel();
+          listens = true;
+        } catch {
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        }
+      }
+    };
+    await Promise.all([knock(), eventually(() => ended || listens, 30_000)]);
+  }
+
+  get pid(): number {
+    return this.#child!.pid;
   }
 
   signal(name: Deno.Signal): void {
