@@ -8,7 +8,7 @@ import type { AccountId, ClientProtocol } from "../core/domain.ts";
 import type { ErrorFacts, Evidence, HeaderLookup } from "../core/evidence.ts";
 import type { Outcome } from "../core/outcome.ts";
 import type { Launch, RequestSpec } from "../core/retry_plan.ts";
-import type { Credential, UpstreamResponse } from "../ports.ts";
+import { type Credential, StoreFailure, type UpstreamResponse } from "../ports.ts";
 import { renderLocal } from "../protocol/answer.ts";
 import { readErrorFacts } from "../protocol/error_body.ts";
 import { filterResponseHeaders } from "../protocol/headers.ts";
@@ -20,6 +20,7 @@ import type { ProviderEntry, ProxyDeps } from "./deps.ts";
 import type { RequestPlan } from "./pool_runtime.ts";
 import type { RecoverySlot } from "./recovery_slots.ts";
 import type { RequestContext } from "./request_context.ts";
+import { pinAnswer } from "./resource_pins.ts";
 import { digestSignal } from "./session_digest.ts";
 import { readStreamAnswer } from "./stream_answer.ts";
 import type { AnswerTranslating } from "./translation.ts";
@@ -156,7 +157,9 @@ export async function runAttempt(deps: ProxyDeps, input: AttemptInput): Promise<
   noteHeaders(deps, input, entry, response);
   if (response.status >= 300) return await readRefusal(deps, attempting, response);
   const { route } = context.match;
-  if (context.protocol === "raw" && route.replay === "once") return passThrough(attempting, input, response);
+  if (context.protocol === "raw" && route.replay === "once") {
+    return await passThrough(deps, attempting, input, response);
+  }
   const contentType = response.headers.get("content-type") ?? "";
   const isStream = contentType.startsWith("text/event-stream") || (contentType === "" && outgoing.streaming);
   return isStream && context.protocol !== "raw"
@@ -287,13 +290,25 @@ export function answerHeaders(
   return headers;
 }
 
-/** Once-only raw routes: the upstream's answer as it is, natively, without a hop. */
-function passThrough(attempting: Attempting, input: AttemptInput, response: UpstreamResponse): AttemptResult {
-  const headers = answerHeaders(attempting, response, input.context.id);
+/** Once-only raw routes: the upstream's answer as it is, natively, without a hop where nobody has to look at it. */
+async function passThrough(
+  deps: ProxyDeps,
+  attempting: Attempting,
+  { context, hooks, launch }: AttemptInput,
+  response: UpstreamResponse,
+): Promise<AttemptResult> {
+  let body: BodyInit | null;
+  try {
+    body = await pinAnswer(deps, context.match, launch.account, response);
+  } catch (error) {
+    if (error instanceof StoreFailure) throw error;
+    return attempting.fail(deps.upstream.bodyFailure(error));
+  }
+  const headers = answerHeaders(attempting, response, context.id);
   if (response.contentLength !== null) headers.set("content-length", String(response.contentLength));
-  input.hooks.commit(input.launch);
-  input.hooks.finished(input.launch, SUCCESS, response.status, null);
-  return { kind: "committed", response: new Response(response.body, { status: response.status, headers }) };
+  hooks.commit(launch);
+  hooks.finished(launch, SUCCESS, response.status, null);
+  return { kind: "committed", response: new Response(body, { status: response.status, headers }) };
 }
 
 export const SUCCESS: Outcome = classify({ kind: "success" }, null, { nowMs: 0 });

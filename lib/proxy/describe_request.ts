@@ -11,6 +11,7 @@ import type { Tenant } from "./admission.ts";
 import type { HandlerDeps } from "./deps.ts";
 import type { BodyFields, RequestBody } from "./request_body.ts";
 import type { RequestContext } from "./request_context.ts";
+import { findPin } from "./resource_pins.ts";
 import { digestSignal } from "./session_digest.ts";
 
 /** A client's call as it was read. */
@@ -75,7 +76,8 @@ function describeRequest(
     ? resolveModel(config, deps.listedModels(), match.route.protocol, model)
     : { targets: [{ provider: CODEX_PROVIDER, model }], fallbacks: [], pool: null };
   const route = resolved.pool === null ? resolved : deps.pool.rotate(resolved.pool) ?? resolved;
-  const bound = turnStateAccount ??
+  const pinnedTo = findPin(deps, match, asked.search, receivedAtMs);
+  const bound = pinnedTo ?? turnStateAccount ??
     (sessions.length === 0 ? null : deps.pool.lookupBinding(sessions, receivedAtMs));
   const idempotencyKey = headers.get("idempotency-key");
   return {
@@ -89,7 +91,7 @@ function describeRequest(
     bound,
     session: sessions[0] ?? null,
     aliases: sessions.slice(1),
-    pinned: fields?.previousResponseId != null && bound !== null,
+    pinned: pinnedTo !== null || (fields?.previousResponseId != null && bound !== null),
     recoveryAttempts: 0,
     idempotency: idempotencyKey === null
       ? null

@@ -124,7 +124,8 @@ function decodeBody(
   }
 }
 
-function prefixed(
+/** What was read already, then the rest as it comes. */
+export function prefixed(
   chunks: Uint8Array<ArrayBuffer>[],
   reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>,
 ): ReadableStream<Uint8Array<ArrayBuffer>> {

@@ -8,6 +8,7 @@ import { classify } from "../core/classify.ts";
 import type { Outcome } from "../core/outcome.ts";
 import type { DialResult } from "../ports.ts";
 import { readErrorFacts } from "../protocol/error_body.ts";
+import { markHop } from "../protocol/hops.ts";
 import { filterResponseHeaders, websocketUpgradeHeaders } from "../protocol/headers.ts";
 import {
   type AttemptInput,
@@ -54,9 +55,12 @@ export async function runSocketAttempt(
   const handshakeLimitMs = timeouts.firstByteMs > 0
     ? Math.min(timeouts.firstByteMs, HANDSHAKE_LIMIT_MS)
     : HANDSHAKE_LIMIT_MS;
+  const url = entry.descriptor.url(outgoing, entry.settings, credential);
+  const headers = entry.descriptor.headers(outgoing, entry.settings, credential);
+  markHop(url.replace(/^ws/, "http"), headers, context.headers, deps.instanceId);
   const dialled = await deps.dialer.dial({
-    url: entry.descriptor.url(outgoing, entry.settings, credential),
-    headers: entry.descriptor.headers(outgoing, entry.settings, credential),
+    url,
+    headers,
     protocols: socket.offer.protocols,
     connectTimeoutMs: timeouts.connectMs,
     handshakeTimeoutMs: launch.leaseUntilMs === null
