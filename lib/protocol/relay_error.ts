@@ -5,11 +5,12 @@
  */
 import type { ClientProtocol } from "../core/domain.ts";
 import type { ErrorFacts } from "../core/evidence.ts";
+import { translateErrorBody } from "./translate/failure_words.ts";
 
 /**
  * Words an upstream error for a client of another dialect, or one whose SDK reads only `error` (wire-facts 8.3).
  *
- * @returns JSON text.
+ * @returns JSON text; a page's text is never in it.
  */
 export function wordUpstreamError(
   protocol: ClientProtocol,
@@ -17,22 +18,11 @@ export function wordUpstreamError(
   facts: ErrorFacts,
   requestId: string,
 ): string {
-  const message = facts.form === "html" || facts.message === null
-    ? `The upstream refused this request with status ${status}`
-    : facts.message;
-  if (protocol === "messages") {
-    return JSON.stringify({
-      type: "error",
-      error: {
-        type: MESSAGES_TYPES[status] ?? (status >= 500 ? "api_error" : "invalid_request_error"),
-        message,
-      },
-      request_id: requestId,
-    });
-  }
-  return JSON.stringify({
-    error: { message, type: facts.type ?? "invalid_request_error", code: facts.code, param: facts.param },
-  });
+  const message = facts.form === "html" ? null : facts.message;
+  const told = { ...facts, message: message ?? `The upstream refused this request with status ${status}` };
+  return JSON.stringify(
+    translateErrorBody(protocol === "raw" ? "responses" : protocol, told, status, requestId),
+  );
 }
 
 /** True when the body may go to the client as it came: JSON with an `error` object, in its own dialect. */
@@ -57,15 +47,3 @@ function startsWithErrorObject(body: Uint8Array): boolean {
     return false;
   }
 }
-
-const MESSAGES_TYPES: Readonly<Record<number, string>> = {
-  400: "invalid_request_error",
-  401: "authentication_error",
-  402: "billing_error",
-  403: "permission_error",
-  404: "not_found_error",
-  409: "conflict_error",
-  413: "request_too_large",
-  429: "rate_limit_error",
-  529: "overloaded_error",
-};

@@ -132,6 +132,7 @@ export async function runAttempt(deps: ProxyDeps, input: AttemptInput): Promise<
   const outgoing = describeOutgoing(input, entry, upstreamProtocol);
   const prepared = prepareBody(context, launch, entry, outgoing, deps.ids, nowMs);
   if (!prepared.ok) return refuseUncarried(context, prepared, nowMs);
+  noteTranslation(plan, prepared.answer);
   const { timeouts } = deps.config();
   const url = entry.descriptor.url(outgoing, entry.settings, credential);
   const headers = entry.descriptor.headers(outgoing, entry.settings, credential);
@@ -165,6 +166,20 @@ export async function runAttempt(deps: ProxyDeps, input: AttemptInput): Promise<
   return isStream && context.protocol !== "raw"
     ? await readStreamAnswer(deps, input, attempting, response)
     : await readWholeAnswer(deps, input, attempting, response);
+}
+
+/** Longest list and longest note of one translation in a decision record. */
+const NOTES_KEPT = 20;
+const NOTE_LIMIT_CHARACTERS = 200;
+
+/** What a translation left out is told in the decision, once a request. */
+function noteTranslation(plan: RequestPlan, answer: AnswerTranslating | null): void {
+  if (answer === null || plan.record.notes.some((note) => note.startsWith("translated"))) return;
+  const { client, upstream } = answer.translator;
+  plan.record.notes.push(`translated: ${client} to ${upstream}`);
+  for (const note of answer.notes.slice(0, NOTES_KEPT)) {
+    plan.record.notes.push(note.slice(0, NOTE_LIMIT_CHARACTERS));
+  }
 }
 
 /** A request that cannot be said in this provider's protocol: told which part, nothing sent, nobody blamed. */

@@ -25,6 +25,8 @@ export interface TranslatedRequest {
 export interface AnswerTranslating {
   readonly translator: Translator;
   readonly context: AnswerContext;
+  /** What was changed or left out, in words without any text of the conversation. */
+  readonly notes: readonly string[];
 }
 
 export type RequestTranslating =
@@ -71,7 +73,11 @@ export function translateRequest(
     ok: true,
     request: {
       body: encode(translated.body),
-      answer: { translator, context: { ...translateContext, memory: translated.memory } },
+      answer: {
+        translator,
+        context: { ...translateContext, memory: translated.memory },
+        notes: translated.notes,
+      },
     },
   };
 }

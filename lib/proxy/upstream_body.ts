@@ -5,6 +5,7 @@ import type { ClientProtocol } from "../core/domain.ts";
 import type { Launch } from "../core/retry_plan.ts";
 import type { Ids } from "../ports.ts";
 import { editTopLevel, type JsonEdit } from "../protocol/json_scan.ts";
+import { withoutForeignCarriers } from "../protocol/translate/foreign_carriers.ts";
 import type { OutgoingRequest } from "../providers/provider.ts";
 import type { ProviderEntry } from "./deps.ts";
 import type { RequestContext } from "./request_context.ts";
@@ -67,7 +68,9 @@ function fitOwn(
     const edit: JsonEdit = { key: "model", json: JSON.stringify(launch.model) };
     bytes = editTopLevel(bytes, fields.members, [edit]);
   }
-  return fitted(bytes, null, launch, entry, outgoing);
+  // A conversation that was elsewhere before brings that provider's sealed reasoning in our own wrapping.
+  const own = outgoing.protocol === "raw" ? bytes : withoutForeignCarriers(outgoing.protocol, bytes);
+  return fitted(own, null, launch, entry, outgoing);
 }
 
 function fitTranslated(

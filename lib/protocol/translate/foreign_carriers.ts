@@ -146,9 +146,11 @@ function without(bytes: Uint8Array<ArrayBuffer>, gone: readonly Span[]): Uint8Ar
   return kept;
 }
 
+/** Looks behind every quote; most are followed by something else, so the rest is compared only then. */
 function includes(bytes: Uint8Array, mark: Uint8Array): boolean {
-  for (let at = bytes.indexOf(mark[0]!); at !== -1; at = bytes.indexOf(mark[0]!, at + 1)) {
-    if (mark.every((byte, index) => bytes[at + index] === byte)) return true;
+  const [quote, second] = [mark[0]!, mark[1]!];
+  for (let at = bytes.indexOf(quote); at !== -1; at = bytes.indexOf(quote, at + 1)) {
+    if (bytes[at + 1] === second && mark.every((byte, index) => bytes[at + index] === byte)) return true;
   }
   return false;
 }
