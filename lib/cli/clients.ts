@@ -1,7 +1,7 @@
 /**
  * `holdfast clients …`: the settings of a client, printed, or put into its own file after a backup.
  */
-import { basename, dirname, join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import type { Config } from "../config_types.ts";
 import {
   claudeCodeVariables,
@@ -14,6 +14,7 @@ import {
 import { answer, type Call, type Command, EXIT, problem, type Report } from "./command.ts";
 import type { Host } from "./host.ts";
 import { localUrl, withConfig } from "./management_client.ts";
+import { replaceFile } from "./private_file.ts";
 import { type Merge, mergeClaudeSettings, mergeCodexToml, mergeDotenv } from "./merge_settings.ts";
 
 const OPTIONS = [
@@ -153,11 +154,10 @@ export function mergeFile(
     let backup: string | null = null;
     if (present !== null) {
       backup = `${target}.before-holdfast-${stamp(host.clock.now())}`;
-      writeWhole(backup, present.text, present.mode);
+      replaceFile(backup, present.text, present.mode);
     }
-    const fresh = join(dirname(target), `.${basename(target)}.holdfast-new`);
-    writeWhole(fresh, merged.text, holdsKey ? (present?.mode ?? 0o600) & 0o700 : present?.mode ?? 0o600);
-    Deno.renameSync(fresh, target);
+    const mode = present?.mode ?? 0o600;
+    replaceFile(target, merged.text, holdsKey ? mode & 0o700 : mode);
     return { ok: true, changed: true, backup, notes: merged.notes };
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : "it cannot be written";
@@ -173,13 +173,6 @@ function readPresent(path: string): { text: string; target: string; mode: number
     if (error instanceof Deno.errors.NotFound) return null;
     throw error;
   }
-}
-
-function writeWhole(path: string, text: string, mode: number): void {
-  const bytes = new TextEncoder().encode(text);
-  using file = Deno.openSync(path, { write: true, create: true, truncate: true, mode: mode & 0o777 });
-  for (let written = 0; written < bytes.length;) written += file.writeSync(bytes.subarray(written));
-  file.syncSync();
 }
 
 function stamp(nowMs: number): string {

@@ -9,6 +9,7 @@ import { CONFIG } from "./config_command.ts";
 import { runDemo } from "./demo.ts";
 import { DOCTOR } from "./doctor.ts";
 import { EXPLAIN, WHY } from "./explain.ts";
+import { IMPORT } from "./import.ts";
 import { runServe } from "./serve.ts";
 import { USERS } from "./users.ts";
 
@@ -37,6 +38,7 @@ export const COMMANDS: readonly Command[] = [
   EXPLAIN,
   WHY,
   DOCTOR,
+  IMPORT,
   CONFIG,
   CLIENTS,
   completionsCommand(() => COMMANDS),

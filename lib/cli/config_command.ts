@@ -10,6 +10,7 @@ import { answer, type Call, type Command, EXIT, problem, type Report } from "./c
 import { convertConfig, type Converted, type ForeignKind, guessKind } from "./foreign_config.ts";
 import { environmentOf, type Host } from "./host.ts";
 import { withConfig } from "./management_client.ts";
+import { writeNewPrivateFile } from "./private_file.ts";
 import { loadConfig } from "./settings.ts";
 import type { Style } from "./terminal.ts";
 
@@ -140,7 +141,7 @@ function finishImport(call: Call, kind: ForeignKind, converted: Converted): Repo
   const mistakes = parsed.ok ? [] : parsed.mistakes;
   const output = call.option("output");
   if (output !== null) {
-    const refused = writePrivateFile(resolve(call.host.workingDir, output), yaml);
+    const refused = writeNewPrivateFile(resolve(call.host.workingDir, output), yaml);
     if (refused !== null) return problem(EXIT.failed, "not_written", `Cannot write ${output}: ${refused}`);
   }
   const json = {
@@ -177,18 +178,5 @@ function findClaudeFiles(folder: unknown, host: Host): string[] {
   } catch {
     // No such folder on this machine: the configuration is converted all the same.
     return [];
-  }
-}
-
-/** @returns what went wrong, or null. */
-function writePrivateFile(path: string, text: string): string | null {
-  try {
-    using file = Deno.openSync(path, { write: true, createNew: true, mode: 0o600 });
-    const bytes = new TextEncoder().encode(text);
-    for (let written = 0; written < bytes.length;) written += file.writeSync(bytes.subarray(written));
-    file.syncSync();
-    return null;
-  } catch (error) {
-    return error instanceof Deno.errors.AlreadyExists ? "it exists already" : "the folder cannot be written";
   }
 }
