@@ -22,6 +22,8 @@ export interface AccountSlot {
   trial: AttemptId | null;
   /** No longer configured: leaves every request that still knows it. */
   removed: boolean;
+  /** Accounts of one provider with the same word share their limits and their credit: keys of one organisation. */
+  limitGroup: string | null;
 }
 
 export interface ProviderSlot {
@@ -44,6 +46,7 @@ export function newAccountSlot(account: Account): AccountSlot {
     waiting: 0,
     trial: null,
     removed: false,
+    limitGroup: null,
   };
 }
 

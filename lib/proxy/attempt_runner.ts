@@ -155,6 +155,8 @@ export async function runAttempt(deps: ProxyDeps, input: AttemptInput): Promise<
   const { response } = result;
   const attempting: Attempting = { entry, upstreamProtocol, answer: prepared.answer, fail };
   deps.pool.progress(plan, launch, "head", deps.clock.now());
+  const group = entry.descriptor.sharedLimitKey(response.headers, credential);
+  if (group !== null) deps.pool.noteLimitGroup(launch.account, group);
   noteHeaders(deps, input, entry, response);
   if (response.status >= 300) return await readRefusal(deps, attempting, response);
   const { route } = context.match;

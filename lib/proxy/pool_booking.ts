@@ -8,7 +8,7 @@ import { accountLadderCapMs, ladderMs, LONGEST_STEP_MS } from "../core/backoff.t
 import { isModelKey } from "../core/domain.ts";
 import type { Outcome } from "../core/outcome.ts";
 import { endPause, noteNoResponse, noteSuccess, settleNetworkProbe } from "../core/network_pause.ts";
-import type { ProviderSlot } from "../core/pool.ts";
+import type { AccountSlot, ProviderSlot } from "../core/pool.ts";
 import {
   applyStrike,
   closeProviderGate,
@@ -121,24 +121,44 @@ export function judged(state: LaunchState): JudgedAttempt {
   };
 }
 
-/** The account's column alone. */
+/** The account's column, and that of the accounts which share its limits. */
 export function bookHealth(context: PoolContext, state: LaunchState, outcome: Outcome, nowMs: number): void {
-  const { slot } = state;
-  context.records.setHealth(slot, healthAfter(context, state, outcome, nowMs), nowMs);
+  bookOn(context, state, state.slot, outcome, nowMs);
+  if (outcome.kind !== "limited" && outcome.kind !== "credits") return;
+  const group = state.slot.limitGroup;
+  if (group === null) return;
+  for (const other of state.route.provider.slot.accounts) {
+    if (other !== state.slot && other.limitGroup === group) bookOn(context, state, other, outcome, nowMs);
+  }
 }
 
+function bookOn(
+  context: PoolContext,
+  state: LaunchState,
+  slot: AccountSlot,
+  outcome: Outcome,
+  nowMs: number,
+): void {
+  context.records.setHealth(slot, healthAfter(context, state, slot, outcome, nowMs), nowMs);
+}
+
+/** @param slot  the launch's own account, or one that shares its limits. */
 function healthAfter(
   context: PoolContext,
   state: LaunchState,
+  slot: AccountSlot,
   outcome: Outcome,
   nowMs: number,
 ): AccountHealth {
-  const { slot } = state;
+  const { fingerprint } = slot.account;
   const policy = {
     seed: context.seed,
     capMs: accountLadderCapMs(context.settings.policy.maxRetryIntervalMs),
   };
-  return applyOutcome(slot.health, outcome, judged(state), slot.account.fingerprint, policy, nowMs);
+  const attempt = slot === state.slot
+    ? judged(state)
+    : { ...judged(state), account: slot.account.id, fingerprint };
+  return applyOutcome(slot.health, outcome, attempt, fingerprint, policy, nowMs);
 }
 
 function bookSuccess(
@@ -149,7 +169,7 @@ function bookSuccess(
 ): void {
   const { records } = context;
   const provider = state.route.provider.slot;
-  const after = healthAfter(context, state, outcome, nowMs);
+  const after = healthAfter(context, state, state.slot, outcome, nowMs);
   records.setHealth(
     state.slot,
     state.launch.trial === "recheck" ? endDeadline(after) : after,

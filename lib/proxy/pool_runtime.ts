@@ -121,6 +121,12 @@ export class PoolRuntime {
     this.#change(account, (slot) => this.#keeper.observeQuota(slot, reading, nowMs));
   }
 
+  /** An answer named the organisation whose limits this account shares with others of its provider. */
+  noteLimitGroup(account: AccountId, group: string): void {
+    const slot = this.#context.records.accounts.get(account);
+    if (slot !== undefined) slot.limitGroup = group;
+  }
+
   /** A refresh outside of any request succeeded. */
   refreshed(account: AccountId, fingerprint: string, nowMs: number): void {
     this.#change(account, (slot) => this.#keeper.refreshed(slot, fingerprint, nowMs));

@@ -300,3 +300,22 @@ Deno.test("models are merged from the upstreams, in the shape the client asks fo
   assertEquals(nobody.status, 401);
   await nobody.body?.cancel();
 });
+
+Deno.test("keys of one organisation share its limits, once an answer has named it", async () => {
+  await using rig = await startKeyRig();
+  const named = { "anthropic-organization-id": "org-1" };
+  for (const token of ["SENT-tok-C1", "SENT-tok-C2"]) rig.provider.account(token).script(ok("hello", named));
+  const ask = () => rig.call("/v1/messages", { ...MSG, model: "claude/claude-opus-4-8" });
+  for (let turn = 0; turn < 2; turn++) await (await ask()).text();
+  const limited = failure(429, {
+    type: "rate_limit_error",
+    message:
+      "This request would exceed the rate limit for your organization of 100,000 input tokens per minute.",
+    headers: { ...named, "retry-after": "300" },
+  });
+  for (const token of ["SENT-tok-C1", "SENT-tok-C2"]) rig.provider.account(token).otherwise(limited);
+  const before = rig.provider.hits.length;
+  const answer = await ask();
+  assertEquals([answer.status, rig.provider.hits.length - before], [429, 1]);
+  await answer.body?.cancel();
+});
