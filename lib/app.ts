@@ -25,7 +25,9 @@ import { type AdmissionSources, admit } from "./proxy/admission.ts";
 import { CancelWatch } from "./proxy/cancel_watch.ts";
 import { DecisionLog } from "./proxy/decision_log.ts";
 import type { HandlerDeps, ProviderEntry } from "./proxy/deps.ts";
+import { EventFeed } from "./proxy/event_feed.ts";
 import { createHandler } from "./proxy/handler.ts";
+import { HourStats } from "./proxy/hour_stats.ts";
 import { createLocalRoutes, type Readiness } from "./proxy/local_routes.ts";
 import { createManagement } from "./proxy/management.ts";
 import { ModelCatalog } from "./proxy/model_catalog.ts";
@@ -33,6 +35,7 @@ import { OpenSockets } from "./proxy/open_sockets.ts";
 import { PoolRuntime } from "./proxy/pool_runtime.ts";
 import { RecoverySlots } from "./proxy/recovery_slots.ts";
 import { type RunningServer, startServer } from "./proxy/server.ts";
+import { StateView } from "./proxy/state_view.ts";
 import { TokenRefresher } from "./proxy/token_refresher.ts";
 import { createUsageRoutes } from "./proxy/usage_routes.ts";
 import { UsageMonitor } from "./proxy/usage_monitor.ts";
@@ -212,13 +215,8 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     flush: () => usage.flush(),
   });
   const why = createWhyRoute({ names: () => config, listed: () => catalog.listed(), clock, pool });
-  const management = createManagement({
-    adminKeyHash,
-    digest,
-    clock,
-    log,
+  const state = new StateView({
     pool,
-    decisions,
     details: (id) => {
       const entry = directory.get(id);
       return entry === null
@@ -226,6 +224,19 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
         : { upstreamAccountId: entry.upstreamAccountId, maskedEmail: entry.maskedEmail, plan: entry.plan };
     },
     providerKind: (id) => entries.get(id)?.descriptor.kind ?? "codex",
+  });
+  const hour = new HourStats();
+  decisions.subscribe((record) => hour.add(record));
+  const feed = new EventFeed({ clock, pool, state, decisions, hour });
+  const management = createManagement({
+    adminKeyHash,
+    digest,
+    clock,
+    log,
+    pool,
+    decisions,
+    state,
+    feed,
     more: (request, path, search, isAdmin) =>
       users(request, path, isAdmin) ?? usageReports(request, path, search, isAdmin) ??
         why(request, path, search, isAdmin),
@@ -343,6 +354,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
       return needsRestart;
     },
     async stop(graceMs) {
+      feed.close();
       await server.stop(graceMs);
       upkeep.stop();
       cancelWatch.close();

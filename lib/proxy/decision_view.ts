@@ -2,6 +2,10 @@
  * A decision record as management shows it (design.md 7): ISO times, nothing that is not already safe.
  */
 import type { Block, DecisionRecord } from "../core/decision.ts";
+import { judgeDecision } from "./decision_words.ts";
+
+/** A client may name a model as long as it likes. */
+const SHOWN_MODEL_LENGTH = 120;
 
 export function viewDecision(record: DecisionRecord): Record<string, unknown> {
   return {
@@ -36,6 +40,25 @@ export function viewDecision(record: DecisionRecord): Record<string, unknown> {
       row: attempt.row,
     })),
     notes: record.notes,
+  };
+}
+
+/** One line of a list: what a feed of fifty a second can afford, and what a person takes in at a glance. */
+export function summariseDecision(record: DecisionRecord): Record<string, unknown> {
+  return {
+    request_id: record.requestId,
+    at: isoTime(record.atMs),
+    ended_at: isoTime(record.endedAtMs),
+    route: record.route,
+    model: record.model === null ? null : record.model.slice(0, SHOWN_MODEL_LENGTH),
+    status: record.status,
+    code: record.code,
+    result: judgeDecision(record),
+    account: record.attempts.at(-1)?.account ?? null,
+    attempts: record.attempts.length,
+    rounds: record.rounds,
+    waited_ms: record.waits.reduce((sum, wait) => sum + wait.untilMs - wait.fromMs, 0),
+    took_ms: record.endedAtMs === null ? null : record.endedAtMs - record.atMs,
   };
 }
 

@@ -5,22 +5,15 @@
  */
 import { z } from "zod";
 import type { AccountId } from "../core/domain.ts";
-import type { QuotaReading } from "../core/records.ts";
 import type { Clock, Digest, Log } from "../ports.ts";
 import { readClientKey } from "./admission.ts";
 import type { DecisionLog } from "./decision_log.ts";
-import { isoTime, viewBlock, viewDecision } from "./decision_view.ts";
-import { serveDecisionFeed } from "./event_feed.ts";
+import { viewDecision } from "./decision_view.ts";
+import type { EventFeed } from "./event_feed.ts";
 import { readJsonInput } from "./json_input.ts";
 import { json } from "./local_routes.ts";
 import type { AccountView, PoolRuntime } from "./pool_runtime.ts";
-
-/** What is known of an account beside its health. */
-export interface AccountDetails {
-  readonly upstreamAccountId: string | null;
-  readonly maskedEmail: string | null;
-  readonly plan: string | null;
-}
+import type { StateView } from "./state_view.ts";
 
 export interface ManagementDeps {
   readonly adminKeyHash: () => string | null;
@@ -29,8 +22,8 @@ export interface ManagementDeps {
   readonly log: Log;
   readonly pool: PoolRuntime;
   readonly decisions: DecisionLog;
-  readonly details: (account: AccountId) => AccountDetails | null;
-  readonly providerKind: (provider: string) => string;
+  readonly state: StateView;
+  readonly feed: EventFeed;
   /** Further calls (`users`, `usage`, `/v0/user/…`); null where the path is none of theirs. */
   readonly more: (
     request: Request,
@@ -53,21 +46,24 @@ const REQUEST_PATH = /^requests\/([A-Za-z0-9_-]{1,80})$/;
 export function createManagement(
   deps: ManagementDeps,
 ): (request: Request, path: string, search: string) => Response | Promise<Response> | null {
-  const isAdmin = (request: Request): boolean => {
-    const wanted = deps.adminKeyHash();
-    const key = readClientKey(request.headers);
-    return wanted !== null && key !== null && deps.digest.equal(wanted, deps.digest.sha256(key));
-  };
   return guarded(deps.fatal, (request, path, search) => {
-    const other = deps.more(request, path, search, () => isAdmin(request));
+    const other = deps.more(request, path, search, () => isAdmin(deps, request.headers));
     if (other !== null) return other;
     if (!path.startsWith(PREFIX)) return problem(404, "not_found", "There is no such call");
     if (deps.adminKeyHash() === null) {
       return problem(404, "not_found", "Management is off: set admin-api-key");
     }
-    if (!isAdmin(request)) return problem(401, "invalid_api_key", "The admin key is missing or wrong");
+    if (!isAdmin(deps, request.headers)) {
+      return problem(401, "invalid_api_key", "The admin key is missing or wrong");
+    }
     return route(deps, request, path.slice(PREFIX.length), search);
   });
+}
+
+function isAdmin(deps: Pick<ManagementDeps, "adminKeyHash" | "digest">, headers: Headers): boolean {
+  const wanted = deps.adminKeyHash();
+  const key = readClientKey(headers);
+  return wanted !== null && key !== null && deps.digest.equal(wanted, deps.digest.sha256(key));
 }
 
 type Routes = (request: Request, path: string, search: string) => Response | Promise<Response> | null;
@@ -98,13 +94,9 @@ function route(
   if (request.method === "GET") {
     switch (call) {
       case "accounts":
-        return json({
-          accounts: deps.pool.describeAccounts(nowMs).map((view) =>
-            viewAccount(view, deps.details(view.account.id))
-          ),
-        });
+        return json({ accounts: deps.state.accounts(nowMs) });
       case "providers":
-        return json(viewProviders(deps, nowMs));
+        return json(deps.state.gates(nowMs));
       case "requests": {
         const limit = Number(new URLSearchParams(search).get("limit") ?? 100);
         if (!Number.isInteger(limit) || limit < 1 || limit > 1_000) {
@@ -113,7 +105,7 @@ function route(
         return json({ requests: deps.decisions.latest(limit).map(viewDecision) });
       }
       case "events":
-        return serveDecisionFeed(deps.decisions, deps.clock);
+        return deps.feed.open({ detail: "full", isAllowed: () => isAdmin(deps, request.headers) });
     }
     const one = REQUEST_PATH.exec(call);
     if (one !== null) {
@@ -145,7 +137,7 @@ async function changeAccount(
     deps.pool.describeAccounts(nowMs).find((view) => view.account.id === id);
   const before = find();
   if (before === undefined) return noSuchAccount();
-  if (action === null && request.method === "GET") return json(viewAccount(before, deps.details(id)));
+  if (action === null && request.method === "GET") return json(deps.state.account(before));
   if (action === null && request.method === "PATCH") {
     const input = await readJsonInput(request, ENABLED);
     if (!input.ok) return problem(input.status, input.code, input.message);
@@ -162,68 +154,11 @@ async function changeAccount(
     return problem(404, "not_found", "There is no such call");
   }
   const after = find();
-  return after === undefined ? noSuchAccount() : json(viewAccount(after, deps.details(id)));
+  return after === undefined ? noSuchAccount() : json(deps.state.account(after));
 }
 
 function noSuchAccount(): Response {
   return problem(404, "not_found", "There is no such account");
-}
-
-export function viewAccount(view: AccountView, details: AccountDetails | null): Record<string, unknown> {
-  const { block } = view;
-  return {
-    id: view.account.id,
-    provider: view.account.provider,
-    account_id: details?.upstreamAccountId ?? null,
-    email: details?.maskedEmail ?? null,
-    plan: details?.plan ?? view.reading?.plan ?? null,
-    enabled: view.account.enabled,
-    state: view.state,
-    reason: block?.kind ?? null,
-    until: isoTime(block?.untilMs ?? null),
-    source: viewBlock(block).source,
-    persisted: view.persisted,
-    models_excluded: view.excludedModels,
-    quota: viewQuota(view.reading),
-    park_until: isoTime(view.health.park?.untilMs ?? null),
-    override_until: isoTime(view.overrideUntilMs),
-    deadline_contradicted: view.deadlineContradicted,
-    in_flight: view.inFlight,
-    last_success_at: isoTime(view.lastSuccessAtMs),
-  };
-}
-
-/** The windows as they were reported, with their real resets; when a park ends is told beside them. */
-function viewQuota(reading: QuotaReading | null): Record<string, unknown> {
-  return {
-    windows: (reading?.windows ?? []).map((window) => ({
-      name: window.name,
-      used_percent: window.usedPercent,
-      reset_at: isoTime(window.resetAtMs),
-      model_family: window.modelFamily,
-    })),
-    observed_at: isoTime(reading?.observedAtMs ?? null),
-    source: reading?.source ?? null,
-  };
-}
-
-function viewProviders(deps: ManagementDeps, nowMs: number): Record<string, unknown> {
-  const pause = deps.pool.describeNetwork(nowMs);
-  return {
-    providers: deps.pool.describeProviders(nowMs).map((view) => ({
-      id: view.id,
-      kind: deps.providerKind(view.id),
-      circuit: view.circuit,
-      cooldown: view.cooldown === null
-        ? null
-        : { until: isoTime(view.cooldown.untilMs), reason: view.cooldown.reason },
-      probe: { state: view.probe.state, lease_until: isoTime(view.probe.lease?.leaseUntilMs ?? null) },
-      next_retry_at: isoTime(view.nextRetryAtMs),
-    })),
-    network_pause: pause === null
-      ? null
-      : { opened_at: isoTime(pause.openedAtMs), until: isoTime(pause.untilMs), providers: pause.providers },
-  };
 }
 
 export function problem(status: number, code: string, message: string): Response {

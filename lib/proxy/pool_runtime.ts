@@ -35,6 +35,7 @@ import {
   type ProviderView,
 } from "./pool_view.ts";
 import { continueWait, endWait } from "./pool_waits.ts";
+import { PoolWatch } from "./pool_watch.ts";
 import { type PlanProvider, type PlanRoute, RequestPlan } from "./request_plan.ts";
 
 export type { AccountView, NetworkView, ProviderView, ReconcileResult, RequestPlan, RingConfig };
@@ -162,6 +163,11 @@ export class PoolRuntime {
 
   describeNetwork(_nowMs: number): NetworkView | null {
     return describeNetwork(this.#context);
+  }
+
+  /** Looks at what changed between one look and the next; each watch has a memory of its own. */
+  watch(): PoolWatch {
+    return new PoolWatch(this.#context);
   }
 
   explain(targets: readonly Target[], nowMs: number): CandidateRecord[] {

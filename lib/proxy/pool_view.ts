@@ -131,7 +131,7 @@ export function nextChangeMs(context: PoolContext, nowMs: number): number | null
   return Number.isFinite(next) ? next : null;
 }
 
-function describeAccount(slot: AccountSlot, nowMs: number): AccountView {
+export function describeAccount(slot: AccountSlot, nowMs: number): AccountView {
   const { account, health } = slot;
   const block = describeBlock(health, account.enabled, null, nowMs);
   return {

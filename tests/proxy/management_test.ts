@@ -15,8 +15,8 @@ function management(more: ManagementDeps["more"], fatal: ManagementDeps["fatal"]
     // Nothing of the pool is reached by these calls.
     pool: null as unknown as ManagementDeps["pool"],
     decisions: new DecisionLog(),
-    details: () => null,
-    providerKind: () => "codex",
+    state: null as unknown as ManagementDeps["state"],
+    feed: null as unknown as ManagementDeps["feed"],
     more,
     fatal,
   });

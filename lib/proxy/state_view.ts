@@ -1,0 +1,101 @@
+/**
+ * Accounts and providers as management and the status page show them (design.md 7): ISO times, safe words, no secret.
+ */
+import type { AccountId } from "../core/domain.ts";
+import type { QuotaReading } from "../core/records.ts";
+import { tellBlock, tellCircuit, tellCooldown } from "./block_words.ts";
+import { isoTime, viewBlock } from "./decision_view.ts";
+import type { AccountView, PoolRuntime } from "./pool_runtime.ts";
+
+/** What is known of an account beside its health. */
+export interface AccountDetails {
+  readonly upstreamAccountId: string | null;
+  readonly maskedEmail: string | null;
+  readonly plan: string | null;
+}
+
+export interface StateViewDeps {
+  readonly pool: PoolRuntime;
+  readonly details: (account: AccountId) => AccountDetails | null;
+  readonly providerKind: (provider: string) => string;
+}
+
+export class StateView {
+  readonly #deps: StateViewDeps;
+
+  constructor(deps: StateViewDeps) {
+    this.#deps = deps;
+  }
+
+  accounts(nowMs: number): Record<string, unknown>[] {
+    return this.#deps.pool.describeAccounts(nowMs).map((view) => this.account(view));
+  }
+
+  account(view: AccountView): Record<string, unknown> {
+    const { block } = view;
+    const details = this.#deps.details(view.account.id);
+    return {
+      id: view.account.id,
+      provider: view.account.provider,
+      account_id: details?.upstreamAccountId ?? null,
+      email: details?.maskedEmail ?? null,
+      plan: details?.plan ?? view.reading?.plan ?? null,
+      enabled: view.account.enabled,
+      state: view.state,
+      reason: block?.kind ?? null,
+      words: block === null ? null : tellBlock(block.kind, block.source),
+      until: isoTime(block?.untilMs ?? null),
+      source: viewBlock(block).source,
+      persisted: view.persisted,
+      models_excluded: view.excludedModels,
+      quota: viewQuota(view.reading),
+      park_until: isoTime(view.health.park?.untilMs ?? null),
+      override_until: isoTime(view.overrideUntilMs),
+      deadline_contradicted: view.deadlineContradicted,
+      in_flight: view.inFlight,
+      last_success_at: isoTime(view.lastSuccessAtMs),
+    };
+  }
+
+  /** Providers with circuit, rest and probe, and the network's pause. */
+  gates(nowMs: number): Record<string, unknown> {
+    const { pool, providerKind } = this.#deps;
+    const pause = pool.describeNetwork(nowMs);
+    return {
+      providers: pool.describeProviders(nowMs).map((view) => ({
+        id: view.id,
+        kind: providerKind(view.id),
+        circuit: view.circuit === null ? null : { ...view.circuit, words: tellCircuit(view.circuit.reason) },
+        cooldown: view.cooldown === null ? null : {
+          until: isoTime(view.cooldown.untilMs),
+          reason: view.cooldown.reason,
+          words: tellCooldown(view.cooldown.reason),
+        },
+        probe: { state: view.probe.state, lease_until: isoTime(view.probe.lease?.leaseUntilMs ?? null) },
+        next_retry_at: isoTime(view.nextRetryAtMs),
+      })),
+      network_pause: pause === null
+        ? null
+        : { opened_at: isoTime(pause.openedAtMs), until: isoTime(pause.untilMs), providers: pause.providers },
+    };
+  }
+
+  /** How people know the account: its masked e-mail where there is one, else its id. */
+  label(account: AccountId): string {
+    return this.#deps.details(account)?.maskedEmail ?? account;
+  }
+}
+
+/** The windows as they were reported, with their real resets; when a park ends is told beside them. */
+function viewQuota(reading: QuotaReading | null): Record<string, unknown> {
+  return {
+    windows: (reading?.windows ?? []).map((window) => ({
+      name: window.name,
+      used_percent: window.usedPercent,
+      reset_at: isoTime(window.resetAtMs),
+      model_family: window.modelFamily,
+    })),
+    observed_at: isoTime(reading?.observedAtMs ?? null),
+    source: reading?.source ?? null,
+  };
+}
