@@ -36,6 +36,7 @@ import { PoolRuntime } from "./proxy/pool_runtime.ts";
 import { RecoverySlots } from "./proxy/recovery_slots.ts";
 import { type RunningServer, startServer } from "./proxy/server.ts";
 import { StateView } from "./proxy/state_view.ts";
+import { createStatus } from "./proxy/status.ts";
 import { TokenRefresher } from "./proxy/token_refresher.ts";
 import { createUsageRoutes } from "./proxy/usage_routes.ts";
 import { UsageMonitor } from "./proxy/usage_monitor.ts";
@@ -278,7 +279,19 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
         return new Response(body, { status, headers });
       },
       metrics: () => null,
-      status: () => null,
+      status: createStatus({
+        version: VERSION,
+        adminKeyHash,
+        configuredHost: () => config.host,
+        port: () => server.port,
+        clock,
+        digest,
+        ids,
+        log,
+        decisions,
+        state,
+        feed,
+      }),
     }),
     isDraining: () => server.draining,
     listedModels: () => catalog.listed(),

@@ -54,7 +54,7 @@ function importsOf(text: string): Import[] {
 Deno.test("every relative import in lib/ names its file in full", () => {
   const wrong = files.flatMap(({ path, text }) =>
     importsOf(text)
-      .filter(({ specifier }) => specifier.startsWith(".") && !/\.(ts|html|json|css)$/.test(specifier))
+      .filter(({ specifier }) => specifier.startsWith(".") && !/\.(ts|html|json|css|js)$/.test(specifier))
       .map(({ specifier }) => `${path}: ${specifier}`)
   );
   assertEquals(wrong, []);

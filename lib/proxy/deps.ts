@@ -22,6 +22,7 @@ import type { PoolRuntime } from "./pool_runtime.ts";
 import type { DecisionLog } from "./decision_log.ts";
 import type { CancelWatch } from "./cancel_watch.ts";
 import type { Evidence } from "../core/evidence.ts";
+import type { LocalRoutes } from "./local_routes.ts";
 import type { OpenSockets } from "./open_sockets.ts";
 import type { RecoverySlots } from "./recovery_slots.ts";
 import type { UsageRecorder } from "./usage_recorder.ts";
@@ -84,7 +85,7 @@ export interface ProxyDeps {
 export interface HandlerDeps extends ProxyDeps {
   readonly admission: AdmissionSources;
   /** `/healthz`, `/v0/…` and the like; null when the path is not local. */
-  readonly local: (request: Request, path: string, search: string) => Response | Promise<Response> | null;
+  readonly local: LocalRoutes;
   readonly isDraining: () => boolean;
   /** Models each provider is known to list. */
   readonly listedModels: () => ReadonlyMap<string, ReadonlySet<string>>;

@@ -7,6 +7,7 @@ import { admit, type Tenant } from "./admission.ts";
 import { runAttempt } from "./attempt_runner.ts";
 import type { HandlerDeps, ProxyDeps } from "./deps.ts";
 import { type Asked, describe } from "./describe_request.ts";
+import type { ConnectionInfo } from "./local_routes.ts";
 import { enterRecovery } from "./recovery.ts";
 import { refuse } from "./refusal.ts";
 import {
@@ -21,10 +22,12 @@ import { runRequest } from "./request_runner.ts";
 import { serveSocket } from "./upgrade_handler.ts";
 
 /** The handler `Deno.serve` calls. Never throws for anything a client or an upstream may do. */
-export function createHandler(deps: HandlerDeps): (request: Request) => Response | Promise<Response> {
-  return (request) => {
+export function createHandler(
+  deps: HandlerDeps,
+): (request: Request, info?: ConnectionInfo) => Response | Promise<Response> {
+  return (request, info) => {
     const { path, search } = splitUrl(request.url);
-    const local = deps.local(request, path, search);
+    const local = deps.local(request, path, search, info);
     if (local !== null) return local;
     const upgrade = request.headers.get("upgrade");
     const match = matchRoute(request.method, path, upgrade !== null && upgrade.toLowerCase() === "websocket");

@@ -26,7 +26,7 @@ export async function readJsonInput<T>(request: Request, schema: z.ZodType<T>): 
   if (coding !== "identity") {
     return refused(415, "unsupported_encoding", "The body must be sent without content coding");
   }
-  const bytes = await readBounded(request.body);
+  const bytes = await readBounded(request.body, INPUT_LIMIT_BYTES);
   if (bytes === "too_large") {
     return refused(413, "request_too_large", `The body must not exceed ${INPUT_LIMIT_BYTES} bytes`);
   }
@@ -81,15 +81,17 @@ function refused(
   return { ok: false, status, code, message };
 }
 
-async function readBounded(
+/** Reads a small body, whatever length the caller declares. */
+export async function readBounded(
   body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
+  limitBytes: number,
 ): Promise<Uint8Array<ArrayBuffer> | "too_large" | "aborted"> {
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let total = 0;
   try {
     for await (const chunk of body ?? []) {
       total += chunk.length;
-      if (total > INPUT_LIMIT_BYTES) return "too_large";
+      if (total > limitBytes) return "too_large";
       chunks.push(chunk);
     }
   } catch {

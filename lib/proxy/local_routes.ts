@@ -1,6 +1,13 @@
 /**
  * What the proxy answers by itself, without any account: liveness, readiness, and who it is.
  */
+import type { StatusRoutes } from "./status.ts";
+
+/** Who is on the other end, as `Deno.serve` tells it. */
+export interface ConnectionInfo {
+  readonly remoteAddr: Deno.Addr;
+}
+
 export interface Readiness {
   readonly ready: boolean;
   /** Our own sentence; null when ready. */
@@ -18,14 +25,19 @@ export interface LocalRoutesDeps {
   ) => Response | Promise<Response> | null;
   readonly models: (request: Request, search: string) => Response | Promise<Response>;
   readonly metrics: (request: Request) => Response | Promise<Response> | null;
-  readonly status: (request: Request, path: string) => Response | Promise<Response> | null;
+  readonly status: StatusRoutes;
 }
 
+export type LocalRoutes = (
+  request: Request,
+  path: string,
+  search: string,
+  info: ConnectionInfo | undefined,
+) => Response | Promise<Response> | null;
+
 /** @returns `null` when the path is not one of the local ones. */
-export function createLocalRoutes(
-  deps: LocalRoutesDeps,
-): (request: Request, path: string, search: string) => Response | Promise<Response> | null {
-  return (request, path, search) => {
+export function createLocalRoutes(deps: LocalRoutesDeps): LocalRoutes {
+  return (request, path, search, info) => {
     // Everything a coding client sends lies below these two; the rest is rare.
     if (path === "/v1/responses" || path === "/v1/messages" || path === "/v1/chat/completions") return null;
     const reading = request.method === "GET" || request.method === "HEAD";
@@ -47,7 +59,7 @@ export function createLocalRoutes(
       }
     }
     if (path.startsWith("/v0/")) return deps.management(request, path, search);
-    if (path === "/status" || path.startsWith("/status/")) return deps.status(request, path);
+    if (path === "/status" || path.startsWith("/status/")) return deps.status(request, path, info);
     return null;
   };
 }

@@ -2,6 +2,7 @@
  * The listener: serves, drains on stop, and never leaves an answer half sent without telling its upstream.
  */
 import type { Clock, Log } from "../ports.ts";
+import type { ConnectionInfo } from "./local_routes.ts";
 import type { OpenSockets } from "./open_sockets.ts";
 
 export interface RunningServer {
@@ -16,7 +17,7 @@ export interface RunningServer {
 export interface ServerOptions {
   readonly hostname: string;
   readonly port: number;
-  readonly handler: (request: Request) => Response | Promise<Response>;
+  readonly handler: (request: Request, info: ConnectionInfo) => Response | Promise<Response>;
   readonly clock: Clock;
   readonly log: Log;
   readonly sockets: OpenSockets;
@@ -59,7 +60,7 @@ export function startServer(options: ServerOptions): RunningServer {
   }, (request, info) => {
     unsent++;
     info.completed.then(sent, sent);
-    return options.handler(request);
+    return options.handler(request, info);
   });
   let stopping: Promise<void> | null = null;
   return {
