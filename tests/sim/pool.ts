@@ -1,0 +1,26 @@
+/** The calls of the pool that the simulation makes: the real one, a planted one, or the referee around either. */
+import type { PoolRuntime } from "../../lib/proxy/pool_runtime.ts";
+
+export type Pool = Pick<
+  PoolRuntime,
+  | "restore"
+  | "reconcile"
+  | "reconfigure"
+  | "rotate"
+  | "lookupBinding"
+  | "observeQuota"
+  | "refreshed"
+  | "backgroundRefreshFailed"
+  | "setEnabled"
+  | "resetAccount"
+  | "toppedUp"
+  | "explain"
+  | "begin"
+  | "next"
+  | "progress"
+  | "settle"
+  | "repaired"
+  | "commit"
+  | "cancel"
+  | "finish"
+>;
