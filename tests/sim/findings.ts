@@ -1,0 +1,57 @@
+/**
+ * What the simulation found and the library has not mended yet. Each is looked past at one place of the checks, so
+ * that the next mistake is not hidden behind it; `--strict` looks past none.
+ */
+export interface Finding {
+  readonly name: string;
+  /** What is wrong, and by which rule. */
+  readonly what: string;
+  /** A seed that shows it under `--strict`. */
+  readonly seed: number;
+}
+
+export const OPEN_FINDINGS = [
+  {
+    name: "park_hides_family",
+    what:
+      "while an account is parked, a family park that ends later is not counted: a client is told to retry too early (5.1, ready)",
+    seed: 61,
+  },
+  {
+    name: "fallback_holder_moves",
+    what:
+      "a session bound to a healthy account moves when a pool knows that account as a fallback only (P39, C34)",
+    seed: 44,
+  },
+  {
+    name: "removed_account_rows",
+    what:
+      "an attempt of an account that was removed meanwhile writes rows that its next life does not know of (P31)",
+    seed: 738,
+  },
+  {
+    name: "old_page_tests_credits",
+    what:
+      "a page older than the last refusal for credits makes the next test due at once, after each restart (ruling 20)",
+    seed: 1494,
+  },
+  {
+    name: "hung_probe_ends_all",
+    what:
+      "after waiting for a probe in vain a request gives up, also when another account is ready in time (2A.4 step 8)",
+    seed: 1227,
+  },
+] as const satisfies readonly Finding[];
+
+export type FindingName = (typeof OPEN_FINDINGS)[number]["name"];
+
+let isStrict = false;
+
+/** Looks past nothing from now on. */
+export function beStrict(): void {
+  isStrict = true;
+}
+
+export function looksPast(_name: FindingName): boolean {
+  return !isStrict;
+}
