@@ -20,14 +20,20 @@ export const OPEN_FINDINGS = [
   {
     name: "fallback_holder_moves",
     what:
-      "a session bound to a healthy account moves when a pool knows that account as a fallback only (P39, C34)",
-    seed: 44,
+      "a session moves away from an account because of its fallback route: the model is tried there alone (seed 295), or nothing was heard there (1934) (P39, C34)",
+    seed: 295,
   },
   {
     name: "removed_account_rows",
     what:
       "an attempt of an account that was removed meanwhile writes rows that its next life does not know of (P31)",
     seed: 738,
+  },
+  {
+    name: "moved_account_stays_off",
+    what:
+      "an account whose id moves to another provider stays switched off in memory, while its row on disk is dropped (P31)",
+    seed: 34,
   },
   {
     name: "old_page_tests_credits",

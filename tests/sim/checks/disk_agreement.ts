@@ -40,7 +40,9 @@ function requireAccount(
   nowMs: number,
 ): void {
   const { id } = account;
-  if (oracle.returned.has(id) && looksPast("removed_account_rows")) return;
+  if (
+    oracle.returned.has(id) && (looksPast("removed_account_rows") || looksPast("moved_account_stays_off"))
+  ) return;
   const same = (what: string, got: unknown, want: unknown) =>
     must(got === want, "P31", () => `${what} of ${id} on disk is ${got}, in memory ${want}, after ${event}`);
   const end = (spell: Spell | null | undefined) => isLive(spell, nowMs) ? spell!.untilMs : null;
@@ -54,6 +56,7 @@ function requireAccount(
     disk.credentials.get(id)?.block.kind ?? null,
     kind === "credential_invalid" ? null : kind,
   );
+  same("switch", disk.disabled.has(id), oracle.disabled.has(id));
   const mark = disk.credits.get(id)?.block ?? null;
   if (looksPast("old_page_tests_credits")) same("credits mark", mark !== null, account.credits !== null);
   else same("credits mark", mark?.probeAtMs ?? null, account.credits?.probeAtMs ?? null);

@@ -1,6 +1,5 @@
 /** Compares what the pool shows of a provider with what must be true of it, and judges every opening of a gate. */
 import type { ProviderView } from "../../../lib/proxy/pool_runtime.ts";
-import type { AccountOracle } from "../oracle/account_oracle.ts";
 import { ladderBounds } from "../oracle/account_rules.ts";
 import type { ProviderOracle } from "../oracle/provider_oracle.ts";
 import { must, violate } from "../violation.ts";
@@ -89,16 +88,15 @@ function adoptOpening(
   event: PoolEvent,
   nowMs: number,
 ): void {
-  const opened = { untilMs: got.untilMs, openedAtMs: nowMs, level: 0, reason: got.reason, bounds: null };
   if (got.derived) {
-    const untilMs = quotaClosure(oracle.accounts, nowMs);
+    const untilMs = oracle.quotaClosureMs(nowMs);
     must(
       untilMs === got.untilMs,
       "TABLE",
       () =>
         `derived cooldown of ${oracle.id} ends at ${got.untilMs}, its accounts say ${untilMs}, after ${event.name}`,
     );
-    oracle.cooldown = { ...opened, derived: true, explicit: false };
+    oracle.openDerived(got.untilMs, got.reason, nowMs);
     return;
   }
   const { strikes, notBeforeMs } = oracle;
@@ -118,20 +116,15 @@ function adoptOpening(
     "P12",
     () => `cooldown of ${oracle.id} lasts ${got.untilMs - nowMs} ms`,
   );
-  oracle.cooldown = { ...opened, derived: false, explicit: got.untilMs === notBeforeMs };
-}
-
-/** C4: the first account's return when every account that may serve is out of quota; null when that is not so. */
-function quotaClosure(accounts: readonly AccountOracle[], nowMs: number): number | null {
-  let untilMs: number | null = null;
-  for (const account of accounts) {
-    const block = account.block(null, nowMs);
-    if (block === null || block.kind === "ladder") return null;
-    if (block.untilMs === null) continue;
-    const readyAtMs = account.readyAtMs(null, nowMs);
-    untilMs = untilMs === null ? readyAtMs : Math.min(untilMs, readyAtMs);
-  }
-  return untilMs;
+  oracle.cooldown = {
+    untilMs: got.untilMs,
+    openedAtMs: nowMs,
+    level: 0,
+    reason: got.reason,
+    bounds: null,
+    derived: false,
+    explicit: got.untilMs === notBeforeMs,
+  };
 }
 
 /** C7, C8, P38: open exactly while every enabled account is dead; whatever else is blocked has a clock. */

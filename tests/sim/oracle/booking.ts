@@ -31,7 +31,6 @@ export function bookOutcome(
     bookAccountOnly(oracle, open, outcome, nowMs);
     if (launch.trial === "recheck") account.deadline = null;
     provider.success();
-    request.strikes.delete(provider);
     oracle.network.success(nowMs);
     return;
   }
@@ -56,6 +55,11 @@ export function bookOutcome(
       toMs: nowMs + Math.min(LADDER_CAP_MS, stepMs + 2_000),
     });
   }
+  // The limit itself may have closed the provider already; then the strike comes late (row 24, G3).
+  const closureMs = outcome.kind === "limited" && provider.cooldown === null
+    ? provider.quotaClosureMs(nowMs)
+    : null;
+  if (closureMs !== null) provider.openDerived(closureMs, "usage_window_exhausted", nowMs);
   if (!heldLease) provider.strike(outcome);
 }
 

@@ -19,7 +19,7 @@ export class Oracle {
   readonly #providers = new Map<ProviderId, ProviderOracle>();
   readonly network = new NetworkOracle();
   settings: OracleSettings;
-  /** Switched off by an operator; kept for accounts that are gone for a moment too. */
+  /** Switched off by an operator, for as long as the account exists. */
   readonly disabled = new Set<AccountId>();
   /** Accounts this process saw leave. */
   readonly removed = new Set<AccountId>();
@@ -90,15 +90,20 @@ export class Oracle {
     const added: string[] = [];
     const updated: string[] = [];
     const removed: string[] = [];
-    const wanted = new Map(accounts.map((account) => [account.id, this.#withSwitch(account)]));
+    const wanted = new Map(accounts.map((account) => [account.id, account]));
+    const stayOff = new Set<AccountId>();
     for (const [id, known] of this.accounts) {
       if (wanted.get(id)?.provider === known.account.provider) continue;
       known.isRemoved = true;
       this.removed.add(id);
+      if (this.disabled.delete(id) && wanted.has(id) && looksPast("moved_account_stays_off")) stayOff.add(id);
       this.accounts.delete(id);
       removed.push(id);
     }
-    for (const account of wanted.values()) {
+    for (const given of wanted.values()) {
+      const account = this.disabled.has(given.id) || stayOff.has(given.id)
+        ? { ...given, enabled: false }
+        : given;
       const known = this.accounts.get(account.id);
       if (known === undefined) {
         this.accounts.set(account.id, this.#newAccount(account));
@@ -185,10 +190,6 @@ export class Oracle {
       snapshot.set(provider, accounts);
     }
     return new RequestOracle(spec, routes, snapshot, this.settings.policy, nowMs);
-  }
-
-  #withSwitch(account: Account): Account {
-    return this.disabled.has(account.id) ? { ...account, enabled: false } : account;
   }
 
   #newAccount(account: Account): AccountOracle {

@@ -60,6 +60,32 @@ export class ProviderOracle {
     this.cooldown = { ...this.cooldown, untilMs: strike.minimumMs, derived: false, explicit: true };
   }
 
+  /** C4: the first account's return when every account that may serve is out of quota; null when that is not so. */
+  quotaClosureMs(nowMs: number): number | null {
+    let untilMs: number | null = null;
+    for (const account of this.accounts) {
+      const block = account.block(null, nowMs);
+      if (block === null || block.kind === "ladder") return null;
+      if (block.untilMs === null) continue;
+      const readyAtMs = account.readyAtMs(null, nowMs);
+      untilMs = untilMs === null ? readyAtMs : Math.min(untilMs, readyAtMs);
+    }
+    return untilMs;
+  }
+
+  /** Stands for accounts that are all out of quota. */
+  openDerived(untilMs: number, reason: string, nowMs: number): void {
+    this.cooldown = {
+      untilMs,
+      openedAtMs: nowMs,
+      level: 0,
+      derived: true,
+      explicit: false,
+      reason,
+      bounds: null,
+    };
+  }
+
   success(): void {
     this.strikes = 0;
     this.notBeforeMs = 0;
@@ -114,6 +140,10 @@ export function strikeOf(outcome: Outcome): { readonly reason: string; readonly 
       return { reason: "network", minimumMs: 0 };
     case "edge_block":
       return { reason: "edge_block", minimumMs: 0 };
+    case "limited":
+      return outcome.strike === true
+        ? { reason: "overloaded", minimumMs: outcome.stated?.untilMs ?? 0 }
+        : null;
     default:
       return null;
   }
@@ -129,6 +159,9 @@ function verdictOf(outcome: Outcome): "answered" | "failed" | "unknown" {
     case "no_response":
     case "edge_block":
       return "failed";
+    case "limited":
+      // Row 24: no capacity is the provider's failure, whatever status it came with.
+      return outcome.strike === true ? "failed" : "answered";
     case "transient":
       if (outcome.cause === "refresh" || outcome.cause === "egress_proxy") return "unknown";
       return outcome.strike ? "failed" : "answered";

@@ -87,6 +87,11 @@ function byProvider(truth: ProviderTruth, dice: Dice, latencyMs: number, sending
         sending,
       );
     case "overloaded":
+      if (dice.chance(0.3)) {
+        // Capacity with a time: a deadline and a strike (row 24).
+        const after = { "retry-after": String(dice.int(1, 120)) };
+        return failed(latencyMs, truth, answer(429, facts({ code: "server_is_overloaded" }), after), sending);
+      }
       return dice.chance(0.5)
         ? failed(latencyMs, truth, answer(529, facts({ type: "overloaded_error" })), sending)
         : failedInStream(latencyMs, truth, inStream(facts({ code: "server_is_overloaded" })), sending, dice);
