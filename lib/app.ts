@@ -73,6 +73,7 @@ export interface App {
   readonly server: RunningServer;
   readonly pool: PoolRuntime;
   readonly decisions: DecisionLog;
+  readonly recoverySlots: RecoverySlots;
   readonly directory: AccountDirectory;
   /** Made at this very start and never shown again; null on later starts or with configured keys. */
   readonly firstRunKey: string | null;
@@ -185,6 +186,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
   }
 
   const decisions = new DecisionLog();
+  const recoverySlots = new RecoverySlots(clock);
   const cancelWatch = new CancelWatch(clock);
   const usage = new UsageRecorder(accounts, clock, () => config.usage.enabled, fatal);
   const running = new Set<AbortController>();
@@ -260,7 +262,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     accounts,
     decisions,
     cancelWatch,
-    recoverySlots: new RecoverySlots(clock),
+    recoverySlots,
     usage,
     running,
     sockets,
@@ -335,6 +337,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     server,
     pool,
     decisions,
+    recoverySlots,
     directory,
     firstRunKey,
     failed: failed.promise,

@@ -63,8 +63,9 @@ export async function holdStream(
         }
       }
       const released = judgeHold(stream, policy, heldBytes);
+      // What passes the bound is on its way to the client: it was never held.
+      if (released === null || released === "success") policy.onHeld?.(heldBytes + stream.unfinishedBytes);
       if (released !== null) return { kind: "commit", held: held.take(), why: released };
-      policy.onHeld?.(heldBytes + stream.unfinishedBytes);
       if (stream.terminal?.kind === "failed") {
         return { kind: "failed", evidence: stream.terminal.evidence, held: held.take() };
       }
