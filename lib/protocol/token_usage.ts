@@ -51,6 +51,11 @@ export function mergeUsage(a: TokenUsage | null, b: TokenUsage | null): TokenUsa
   };
 }
 
+/** More than any answer holds; a larger count is a lie, and sums of lies would leave the range of integers. */
+const MOST_TOKENS = 1_000_000_000;
+
 function readCount(value: unknown): number {
-  return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : 0;
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0 && value <= MOST_TOKENS
+    ? value
+    : 0;
 }

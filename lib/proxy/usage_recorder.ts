@@ -1,11 +1,14 @@
 /**
  * Counts tokens per tenant, model and effort, and writes them in batches: a request itself writes nothing.
  */
+import { isModelKey } from "../core/domain.ts";
 import type { AccountStore, Clock, Scheduled, UsageCount, UsageKey } from "../ports.ts";
 import type { TokenUsage } from "../protocol/stream_dialect.ts";
 
 export const USAGE_BUCKET_MS = 600_000;
 const FLUSH_MS = 2_000;
+/** Efforts are words; anything longer was made up. */
+const EFFORT_LIMIT_CHARACTERS = 64;
 
 export class UsageRecorder {
   readonly #store: AccountStore;
@@ -27,8 +30,9 @@ export class UsageRecorder {
     this.#onStoreError = onStoreError;
   }
 
-  add(key: UsageKey, usage: TokenUsage | null, failed: boolean, nowMs: number): void {
+  add(asked: UsageKey, usage: TokenUsage | null, failed: boolean, nowMs: number): void {
     if (!this.#enabled()) return;
+    const key = asRow(asked);
     const bucketMs = nowMs - nowMs % USAGE_BUCKET_MS;
     const id = `${bucketMs}\0${key.tenant}\0${key.keyHint}\0${key.provider}\0${key.model}\0${key.effort}`;
     const before = this.#waiting.get(id)?.count ?? NOTHING;
@@ -60,6 +64,12 @@ export class UsageRecorder {
       this.#onStoreError(error);
     }
   }
+}
+
+/** Model and effort are the client's own words: what cannot be a row's key is counted without a name. */
+function asRow(key: UsageKey): UsageKey {
+  const isEffort = isModelKey(key.effort) && key.effort.length <= EFFORT_LIMIT_CHARACTERS;
+  return { ...key, model: isModelKey(key.model) ? key.model : "", effort: isEffort ? key.effort : "" };
 }
 
 const NOTHING: UsageCount = {

@@ -17,6 +17,16 @@ for (const [name, read] of Object.entries({ readResponsesUsage, readChatUsage, r
   });
 }
 
+Deno.test("readResponsesUsage() believes a thousand million tokens, and no more", () => {
+  const cases = [[1_000_000_000, 1_000_000_000], [1_000_000_001, 0], [Number.MAX_SAFE_INTEGER, 0], [
+    1e300,
+    0,
+  ]];
+  for (const [stated, want] of cases) {
+    assertEquals(readResponsesUsage({ input_tokens: stated })?.inputTokens, want);
+  }
+});
+
 Deno.test("mergeUsage() takes the later of running totals, and whatever there is", () => {
   const start = { inputTokens: 12500, cachedTokens: 11008, outputTokens: 1, reasoningTokens: 0 };
   const delta = { ...ZERO, outputTokens: 40 };
