@@ -121,6 +121,12 @@ export class WsClient implements AsyncDisposable {
     return this.frames[this.#taken++]!;
   }
 
+  /** Lets go of the frames that were taken: a long run would keep them all. */
+  forget(): void {
+    this.frames.splice(0, this.#taken);
+    this.#taken = 0;
+  }
+
   async json(): Promise<Record<string, unknown>> {
     return JSON.parse(await this.next() as string);
   }
