@@ -96,6 +96,28 @@ Deno.test("turn state brings a request back to the account that made it, and nev
   assertEquals(rig.provider.hits.at(-1)!.headers.get("x-codex-turn-state"), null);
 });
 
+Deno.test("a turn state shown with another key brings nobody anywhere, and is not passed on (B094)", async () => {
+  await using rig = await startRig({
+    accounts: ["A", "B"],
+    config: { "api-keys": ["SENT-key-client-1", "SENT-key-client-2"] },
+  });
+  rig.account("A").script(ok("A", { "x-codex-turn-state": "ts-A1" })).otherwise(ok("A"));
+  rig.account("B").otherwise(ok("B"));
+  await (await rig.responses({ stream: true })).text();
+  rig.provider.hits.length = 0;
+  for (let count = 0; count < 4; count++) {
+    const headers = { authorization: "Bearer SENT-key-client-2", "x-codex-turn-state": "ts-A1" };
+    await (await rig.responses({ stream: true }, { headers })).text();
+  }
+  assertEquals(rig.provider.hits.map((hit) => hit.headers.get("x-codex-turn-state")), [
+    null,
+    null,
+    null,
+    null,
+  ]);
+  assertEquals(new Set(rig.provider.hits.map(({ credential }) => credential)).size, 2);
+});
+
 Deno.test("previous_response_id never travels to another account (B095)", async () => {
   await using rig = await startRig({ accounts: ["A", "B"] });
   for (const name of ["A", "B"]) rig.account(name).otherwise(ok(name));

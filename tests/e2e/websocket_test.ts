@@ -232,6 +232,21 @@ Deno.test("B094 a reconnect with the turn state goes to its account; where that 
   assertEquals(await connect(headers), [["SENT-tok-B", null]], "while A rests");
 });
 
+Deno.test("a proxy that leads to itself notices it over WebSockets as well (B142)", async () => {
+  await using rig = await startRig({ accounts: ["A"] });
+  const config = rig.config();
+  await rig.app.reload({
+    ...config,
+    codexBaseUrl: `${rig.app.url}/v1`,
+    apiKeys: [CLIENT_KEY, "SENT-tok-A"],
+    retry: { ...config.retry, requestRetry: 0 },
+  });
+  const refused = await refusedRigSocket(rig);
+  assertEquals(refused.status, 502);
+  assert(rig.log.includes("loop_detected"));
+  assertEquals(rig.provider.hits.length, 0);
+});
+
 /** A handshake with some header wrong, on a bare connection. @returns the status. */
 async function rawHandshake(url: string, wrong: Record<string, string>): Promise<number> {
   const { hostname, port } = new URL(url);
