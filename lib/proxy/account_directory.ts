@@ -311,10 +311,14 @@ export class AccountDirectory {
       credential.kind === "oauth" &&
       this.#received.get(account.id)?.accessToken === credential.tokens.accessToken;
     const changes = compareEntries(this.#entries, entries, isOurs);
+    const isChanged = changes.removed.length + changes.added.length + changes.updated.length > 0;
+    if (isChanged) {
+      this.#entries = new Map(entries.map((entry) => [entry.account.id, entry]));
+      this.#accounts = entries.map((entry) => entry.account);
+    }
+    // Whether a file is used is read from the entries, so only now.
     this.#noteTroubles();
-    if (changes.removed.length + changes.added.length + changes.updated.length === 0) return;
-    this.#entries = new Map(entries.map((entry) => [entry.account.id, entry]));
-    this.#accounts = entries.map((entry) => entry.account);
+    if (!isChanged) return;
     for (const id of changes.removed) this.#forget(id);
     for (const entry of [...changes.added, ...changes.updated.map((one) => one.entry)]) this.#remember(entry);
     this.#report(changes);

@@ -313,6 +313,14 @@ Deno.test("a login in the wrong place is no account and is named", async () => {
   ]);
 });
 
+Deno.test("a file that gives an account is not complained about, neither at the start nor when it comes", async () => {
+  await using h = await accountHarness({ files: { [A]: codexAuthText(ALICE) }, providers: [] });
+  h.disk.put(B, codexAuthText(BOB));
+  await h.directory.rescan();
+  assertEquals(h.directory.accounts().length, 2);
+  assertEquals(h.log.events().filter((event) => event === "credential_file_noted"), []);
+});
+
 Deno.test("a file with only a refresh token is an account without a credential yet", async () => {
   await using h = await accountHarness({ files: { [A]: '{"type":"codex","refresh_token":"SENT-R"}' } });
   const [account] = h.directory.accounts();
