@@ -25,6 +25,8 @@ const ENTRY_LIMIT = 20_000;
 const WRITE_TRIES = 5;
 const SKIPPED_DIRECTORIES = new Set(["sessions", "logs", "log", "node_modules"]);
 const ARCHIVED = /(^|[._-])archived?([._-]|$)|\.bak(\.|$)/i;
+/** Longest name a folder holds; the names of a replacement are longer than the file's own. */
+const NAME_LIMIT_BYTES = 255;
 /** Renaming over a file fails with these where the file is a mount of its own. */
 const CANNOT_RENAME_OVER = new Set(["EBUSY", "EXDEV"]);
 
@@ -88,7 +90,12 @@ class DiskCredentialFiles implements CredentialFiles {
       const info = await this.#disk.info(path);
       // Reading a pipe or a device would wait for ever.
       if (info.kind !== "file") return null;
-      return { path, version: info.mark, modifiedAtMs: info.modifiedAtMs, writable };
+      return {
+        path,
+        version: info.mark,
+        modifiedAtMs: info.modifiedAtMs,
+        writable: writable && isReplaceable(path),
+      };
     } catch {
       return null;
     }
@@ -138,7 +145,7 @@ class DiskCredentialFiles implements CredentialFiles {
   async recover(path: string): Promise<boolean> {
     try {
       const target = await this.#target(path);
-      if (target === null) return false;
+      if (target === null || !isReplaceable(target.path)) return false;
       await this.#removeIfThere(newPath(target.path));
       const pending = pendingPath(target.path);
       const leftBehind = await this.#dated(pending);
@@ -229,6 +236,11 @@ function pendingPath(path: string): string {
 
 function newPath(path: string): string {
   return `${pendingPath(path)}.new`;
+}
+
+/** False where there is no room for the names of a replacement: such a file is used until its token ends. */
+function isReplaceable(path: string): boolean {
+  return new TextEncoder().encode(basename(newPath(path))).length <= NAME_LIMIT_BYTES;
 }
 
 async function report(watcher: Deno.FsWatcher, changed: () => void): Promise<void> {

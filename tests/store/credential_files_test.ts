@@ -299,6 +299,20 @@ Deno.test("a symlink planted where the copy goes is not written through", async 
   });
 });
 
+Deno.test("a file whose name leaves no room for a copy beside it is read, not written, and stops no start", async () => {
+  await inTempDir(async (dir) => {
+    const files = createCredentialFiles();
+    const cases = [[237, true], [238, false]] as const;
+    for (const [nameLength, writable] of cases) {
+      const path = join(dir, `${"n".repeat(nameLength)}.json`);
+      await Deno.writeTextFile(path, OLD);
+      assertEquals((await files.look(path))?.writable, writable);
+      assertEquals(await files.recover(path), false);
+      await Deno.remove(path);
+    }
+  });
+});
+
 Deno.test("read() tells text, missing, too large and unreadable apart", async () => {
   await inTempDir(async (dir) => {
     const files = createCredentialFiles();
