@@ -99,6 +99,8 @@ Deno.test("B093 a client that vanishes, half-closes or resets frees its upstream
   const ways = ["destroy", "resetAndDestroy", "end"] as const;
   for (let run = 0; run < 30; run++) {
     await using client = await openRigSocket(rig);
+    // A second turn before the first has ended, as in B164.
+    client.create();
     client.create();
     await client.next();
     client.tcp[ways[run % 3]!]();
