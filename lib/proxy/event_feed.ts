@@ -7,7 +7,7 @@
  */
 import type { DecisionRecord } from "../core/decision.ts";
 import type { Clock, Scheduled } from "../ports.ts";
-import type { DecisionLog } from "./decision_log.ts";
+import { type DecisionLog, KEPT_DECISIONS } from "./decision_log.ts";
 import { isoTime, summariseDecision, viewDecision } from "./decision_view.ts";
 import type { HourStats } from "./hour_stats.ts";
 import { problem } from "./management.ts";
@@ -22,8 +22,6 @@ const PING_MS = 15_000;
 /** Kept for one reader at most, and one event beyond it. */
 const MAX_QUEUED_BYTES = 262_144;
 export const MAX_READERS = 32;
-/** Requests told to a new reader of the status page. */
-const OPENING_REQUESTS = 200;
 
 export interface FeedDeps {
   readonly clock: Clock;
@@ -125,7 +123,7 @@ export class EventFeed {
       if (stats !== null && reader.options.detail === "page") reader.tell(stats);
       if (nowMs >= reader.pingAtMs) {
         reader.pingAtMs = nowMs + PING_MS;
-        reader.ping();
+        reader.ping(frame("clock", { at: isoTime(nowMs) }));
       }
     }
     if (this.#readers.size === 0) return;
@@ -165,7 +163,7 @@ export class EventFeed {
       ...state.gates(nowMs),
     });
     if (detail === "full") return whole;
-    const requests = decisions.latest(OPENING_REQUESTS).map(summariseDecision);
+    const requests = decisions.latest(KEPT_DECISIONS).map(summariseDecision);
     return `${whole}${frame("minutes", { at: isoTime(nowMs), minutes: hour.read(nowMs) })}${
       frame("requests", { requests })
     }`;
@@ -211,10 +209,10 @@ class Reader {
     if (!this.#behind) this.#send(text);
   }
 
-  /** Keeps proxies on the way from closing a quiet stream. */
-  ping(): void {
+  /** Keeps proxies on the way from closing a quiet stream, and countdowns in step with the proxy's clock. */
+  ping(text: string): void {
     if (!this.options.isAllowed()) this.end();
-    else if (this.#hasRoom()) this.#send(": ping\n\n");
+    else if (this.#hasRoom()) this.#send(text);
   }
 
   end(): void {

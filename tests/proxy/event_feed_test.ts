@@ -143,6 +143,19 @@ Deno.test("EventFeed tells of a block that ran out although nothing happened", a
   await reader.leave();
 });
 
+Deno.test("EventFeed tells its clock every fifteen seconds, also when nothing happens", async () => {
+  const { clock, feed } = setUp();
+  const reader = open(feed);
+  await clock.advance(14_999);
+  reader.take();
+  await clock.advance(15_001);
+  assertEquals(reader.take(), [
+    { event: "clock", data: { at: new Date(START_MS + 15_000).toISOString() } },
+    { event: "clock", data: { at: new Date(START_MS + 30_000).toISOString() } },
+  ]);
+  await reader.leave();
+});
+
 Deno.test("EventFeed tells the page's counters at most once a second, with the minute before", async () => {
   const { clock, decisions, feed } = setUp();
   const reader = open(feed);

@@ -14,6 +14,8 @@ import {
 
 /** More than this are shown when asked for. */
 const FIRST_ROWS = 12;
+/** More than this are found by searching. */
+const MOST_ROWS = 500;
 const STATES = ["unavailable", "parked", "cooling", "healthy", "disabled"];
 const STATE_WORDS = {
   healthy: "Healthy",
@@ -61,14 +63,19 @@ export function mergeAccounts({ full, accounts: changed, removed }) {
 export function drawAccounts(nowMs) {
   const sorted = [...accounts.values()].sort(byNeed);
   const wanted = sorted.filter(isWanted);
-  const shown = view.all ? wanted : wanted.slice(0, FIRST_ROWS);
+  const shown = wanted.slice(0, view.all ? MOST_ROWS : FIRST_ROWS);
   arrange(byId("account-rows"), shown.map((account) => rowOf(account, nowMs).node));
   drawEmpty(wanted.length);
   const more = byId("more-accounts");
   setHidden(more, wanted.length <= FIRST_ROWS);
-  setText(more, view.all ? `Show the first ${FIRST_ROWS}` : `Show all ${plural(wanted.length, "account")}`);
+  setText(more, view.all ? `Show the first ${FIRST_ROWS}` : moreWords(wanted.length));
   setHidden(byId("account-search"), accounts.size <= FIRST_ROWS && view.search === "");
   drawOverview(sorted, nowMs);
+}
+
+function moreWords(count) {
+  if (count <= MOST_ROWS) return `Show all ${plural(count, "account")}`;
+  return `Show ${MOST_ROWS} of ${plural(count, "account")}`;
 }
 
 /** What changes with time alone. */
@@ -146,7 +153,7 @@ function createRow(account) {
     cell("c-state", "State", parts.state, parts.words, parts.notes),
     cell("c-back", "Back in", parts.back, parts.backAt),
     cell("c-quota", "Quota used", parts.quota),
-    cell("c-load num", "Open", parts.load),
+    cell("c-load num", "In flight", parts.load),
     cell("c-last num", "Last success", parts.last),
   );
   return { node, parts, account: null, untilMs: null, lastMs: null, timed: [], id: account.id };
@@ -273,7 +280,7 @@ function drawOverview(sorted, nowMs) {
   const open = sorted.reduce((sum, account) => sum + account.in_flight, 0);
   const words = counts.filter(([state, count]) => count > 0 && state !== "healthy")
     .map(([state, count]) => `${number(count)} ${state}`);
-  if (open > 0) words.push(`${plural(open, "request")} open`);
+  if (open > 0) words.push(`${plural(open, "request")} in flight`);
   setText(byId("states"), words.join(" · "));
   drawNextBack(sorted, nowMs);
 }

@@ -30,6 +30,10 @@ function now() {
   return Date.now() + aheadMs;
 }
 
+function setClock(at) {
+  aheadMs = timeOf(at) - Date.now();
+}
+
 function connect() {
   source?.close();
   source = new EventSource("/status/events");
@@ -37,11 +41,14 @@ function connect() {
   source.addEventListener("error", () => void lost());
   source.addEventListener("state", (event) => {
     const state = JSON.parse(event.data);
-    aheadMs = timeOf(state.at) - Date.now();
+    setClock(state.at);
     mergeAccounts(state);
     mergeProviders(state);
-    soon(drawState);
+    // Whoever has nothing yet does not wait.
+    if (state.full) nextFrame(drawState);
+    else soon(drawState);
   });
+  source.addEventListener("clock", (event) => setClock(JSON.parse(event.data).at));
   source.addEventListener("minutes", (event) => {
     mergeMinutes(JSON.parse(event.data).minutes);
     soon(drawHour);

@@ -3,7 +3,7 @@ import { labelOf } from "./accounts.js";
 import { arrange, byId, cell, el, nextFrame, setAttribute, setHidden, setText, soon } from "./dom.js";
 import { duration, number, secondTime, timeOf } from "./format.js";
 
-const KEPT = 500;
+const KEPT = 1_000;
 const SHOWN = 80;
 
 const RESULTS = {
@@ -73,11 +73,15 @@ export function addRequest(request) {
   take();
 }
 
-/** Draws soon, unless somebody is looking at a row. */
 function take(now = false) {
-  const isHeld = feed.held || feed.pointed || feed.focused || feed.opened;
   if (now) nextFrame(drawRequests);
-  else soon(isHeld ? drawNews : drawRequests);
+  else soon(drawUnlessHeld);
+}
+
+/** Asked when it is drawn, not when it was wanted: somebody may have put a finger on a row in between. */
+function drawUnlessHeld() {
+  if (feed.held || feed.pointed || feed.focused || feed.opened) drawNews();
+  else drawRequests();
 }
 
 function drawNews() {
