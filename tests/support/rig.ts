@@ -55,6 +55,7 @@ export class Rig implements AsyncDisposable {
   readonly provider: SimulatedProvider;
   readonly folder = new TempFolder();
   #options: RigOptions;
+  #port = 0;
   #logText = "";
   #app: App | null = null;
 
@@ -111,7 +112,7 @@ export class Rig implements AsyncDisposable {
 
   config(): Config {
     const text = JSON.stringify({
-      port: 0,
+      port: this.#port,
       "auth-dir": this.authDir,
       database: { path: this.folder.file("state/holdfast.db") },
       "api-keys": [CLIENT_KEY],
@@ -132,6 +133,11 @@ export class Rig implements AsyncDisposable {
   /** Other configuration keys for the next start. */
   reconfigure(config: Readonly<Record<string, unknown>>): void {
     this.#options = { ...this.#options, config };
+  }
+
+  /** From the next start on; a rig begins with whatever port is free. */
+  listenOn(port: number): void {
+    this.#port = port;
   }
 
   async start(): Promise<void> {
