@@ -15,6 +15,7 @@ import { openOutside } from "./outside.ts";
 import { painter } from "./terminal.ts";
 
 const DEMO_KEY = "hf_demo_key";
+const DEMO_ADMIN_KEY = "hf_demo_admin";
 
 interface Scene {
   readonly title: string;
@@ -89,6 +90,7 @@ function demoConfig(providerUrl: string, authDir: string, folder: string): Confi
     "auth-dir": authDir,
     database: { path: `${folder}/state/holdfast.db` },
     "api-keys": [DEMO_KEY],
+    "admin-api-key": DEMO_ADMIN_KEY,
     "proxy-url": "direct",
     "codex-base-url": `${providerUrl}/backend-api/codex`,
     "chatgpt-base-url": `${providerUrl}/backend-api`,
@@ -191,6 +193,7 @@ export function readText(body: string, streamed: boolean): string | null {
 
 async function keepRunning(app: App, say: Say): Promise<void> {
   say(clientSettings(app.url, DEMO_KEY, "The demo keeps running, with this client key"));
+  say(`Status page: ${app.url}/status, with the admin key ${DEMO_ADMIN_KEY}`);
   say(`Models: ${DEMO_MODEL}. Ctrl-C ends it.`);
   const ended = Promise.withResolvers<void>();
   const stop = (): void => ended.resolve();
