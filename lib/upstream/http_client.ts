@@ -78,7 +78,13 @@ class HttpUpstream implements Upstream {
   async send(request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamResult> {
     if (signal.aborted) return { ok: false, evidence: CLIENT_CANCELLED };
     const controller = new AbortController();
-    const cancel = () => controller.abort(new AttemptEnded(CLIENT_CANCELLED));
+    // An abort reaches the body only while somebody holds the response (seen on 2.9.6): the runtime ties the two by
+    // weak references. The listener holds it, and the caller's signal holds the listener.
+    const held: { response: Response | null } = { response: null };
+    const cancel = () => {
+      controller.abort(new AttemptEnded(CLIENT_CANCELLED));
+      held.response = null;
+    };
     // Stays on after the head, so that the caller's signal also ends the body.
     signal.addEventListener("abort", cancel, { once: true });
     const outgoing = outgoingBody(request.body, request.bodyLength);
@@ -101,6 +107,7 @@ class HttpUpstream implements Upstream {
         signal: controller.signal,
       });
       watch.stop();
+      held.response = response;
       if (!alone) way.answered = true;
       return present(response, way.forwarded);
     } catch (error) {

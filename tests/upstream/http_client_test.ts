@@ -12,9 +12,9 @@ import {
   silence,
   stream,
 } from "../../lib/demo/simulated_replies.ts";
-import type { UpstreamRequest } from "../../lib/ports.ts";
+import type { Upstream, UpstreamRequest } from "../../lib/ports.ts";
 import { PROBE_LIMIT_MS } from "../../lib/upstream/connect_probe.ts";
-import { FakeClock } from "../support/fake_clock.ts";
+import { FakeClock, settle } from "../support/fake_clock.ts";
 import { eventually } from "../support/eventually.ts";
 import { blackHole, rawServer } from "../support/rude_sockets.ts";
 import { answerOf, requestTo, send, testUpstream, textOf } from "../support/upstream_request.ts";
@@ -349,6 +349,40 @@ Deno.test("an aborted signal ends the body too, as client_cancelled", async () =
   assertEquals(upstream.bodyFailure(error), { kind: "client_cancelled" });
   await provider.hits[0]!.left;
 });
+
+Deno.test("an aborted signal ends the body also when nobody but its reader is left to hold the answer", async () => {
+  const clock = new FakeClock();
+  await using provider = await startSimulatedProvider({ clock });
+  using upstream = testUpstream(clock);
+  provider.anyone.otherwise(stream([created(), hold()]));
+  const readers: ReadableStreamDefaultReader[] = [];
+  const controller = new AbortController();
+  for (let count = 0; count < 8; count++) readers.push(await openReader(upstream, provider.url, controller));
+  makeGarbage();
+  const pending = readers.map((reader) => assertRejects(() => reader.read()));
+  await settle();
+  controller.abort();
+  for (const error of await Promise.all(pending)) {
+    assertEquals(upstream.bodyFailure(error), { kind: "client_cancelled" });
+  }
+  await Promise.all(provider.hits.map(({ left }) => left));
+});
+
+/** Reads the first chunk, and lets go of everything but the reader. */
+async function openReader(
+  upstream: Upstream,
+  url: string,
+  controller: AbortController,
+): Promise<ReadableStreamDefaultReader> {
+  const reader = answerOf(await upstream.send(requestTo(url), controller.signal)).body!.getReader();
+  await reader.read();
+  return reader;
+}
+
+/** Enough of it that the collector comes by, more than once. */
+function makeGarbage(): void {
+  for (let round = 0; round < 400; round++) new Uint8Array(1_048_576).fill(round);
+}
 
 for (const contentType of ["text/event-stream", "application/json"]) {
   Deno.test(`cancelling the body drops the upstream connection, read or not: ${contentType}`, async () => {
