@@ -245,6 +245,12 @@ export interface CredentialFiles {
    */
   update(path: string, change: (text: string) => string | null): Promise<"replaced" | "kept" | "missing">;
   /**
+   * Finds out whether the file could be replaced now, for a caller about to ask for what only this file can keep.
+   * Changes nothing.
+   * @throws StoreFailure when the disk is full or fails
+   */
+  tryRoom(path: string): Promise<"ready" | "read_only" | "missing">;
+  /**
    * Completes or drops a write that a crash interrupted.
    * @returns true when the file was completed.
    * @throws StoreFailure

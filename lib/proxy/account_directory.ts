@@ -55,6 +55,8 @@ export class AccountDirectory {
   readonly #listeners = new Set<(changes: AccountChanges) => void>();
   /** The access token we received last, and its validity by our own clock. */
   readonly #received = new Map<AccountId, { accessToken: string; validity: Validity }>();
+  /** Files that were found not to be ours to write when it last mattered. */
+  readonly #readOnly = new Set<string>();
   #noted: ReadonlyMap<string, string> = new Map();
   #config: DirectoryConfig;
   #entries: ReadonlyMap<AccountId, AccountEntry> = new Map();
@@ -156,6 +158,25 @@ export class AccountDirectory {
   }
 
   /**
+   * Whether new tokens of an account could be saved now. Asked before each refresh, because the refresh token is used
+   * up by it: where the answer cannot be kept, the login would be lost.
+   *
+   * @throws StoreFailure when the disk is full or fails
+   */
+  canSave(id: AccountId): Promise<boolean> {
+    return this.#exclusively(async () => {
+      const paths = this.#entries.get(id)?.paths ?? [];
+      for (const path of this.#readOnly) if (this.#sightings.get(path) === null) this.#readOnly.delete(path);
+      for (const path of paths) {
+        if (this.#sightings.get(path)?.writable === false) continue;
+        if (await this.#files.tryRoom(path) === "read_only") this.#readOnly.add(path);
+        else this.#readOnly.delete(path);
+      }
+      return paths[0] === undefined || !this.#readOnly.has(paths[0]);
+    });
+  }
+
+  /**
    * Saves what the issuer answered, then publishes it (state-machine-facts 2A.8: save first, then share).
    *
    * @param usedRefreshToken  the token the answer replaces: only files that still hold it are written, so that a
@@ -173,7 +194,7 @@ export class AccountDirectory {
       const nowMs = this.#clock.now();
       let savedCount = 0;
       for (const path of before.paths) {
-        if (this.#sightings.get(path)?.writable === false) continue;
+        if (this.#sightings.get(path)?.writable === false || this.#readOnly.has(path)) continue;
         const merge = (text: string) =>
           holdsLogin(text, before.owner, usedRefreshToken) ? mergeTokens(text, tokens, nowMs) : null;
         if (await this.#save(path, merge)) savedCount += 1;

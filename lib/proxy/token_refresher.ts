@@ -1,7 +1,8 @@
 /**
  * Fresh access tokens: one refresh an account at a time, whoever asks and however many.
  *
- * Order of every refresh: read the file again (another program may have done the work), ask the issuer, save, publish.
+ * Order of every refresh: read the file again (another program may have done the work), make sure that it can be
+ * written, ask the issuer, save, publish.
  * A refresh token is used up by its first answer, so only what certainly had no effect is sent again, and a token
  * found dead is not sent any more until the credential changes.
  */
@@ -172,6 +173,9 @@ export class TokenRefresher {
         return { kind: "ready", entry };
       }
       if (entry.refresh === null) return this.#failed(entry, dead("no_refresh_token", "credential_invalid"));
+      if (callCount === 0 && !await this.#directory.canSave(id)) {
+        return this.#failed(entry, dead("credential_file_read_only", "credential_invalid"));
+      }
       if (callCount === CALL_LIMIT) return this.#failed(entry, passing("token_endpoint_no_answer", null));
       callCount += 1;
       const { refreshToken } = entry.refresh;

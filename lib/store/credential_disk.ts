@@ -30,6 +30,8 @@ export interface Disk {
   readText(path: string): Promise<string>;
   /** Fails if the path exists, also as a dangling symlink. Mode 0600, owned like `owner`, flushed to the disk. */
   writeNew(path: string, text: string, owner: Pick<DiskInfo, "uid" | "gid">): Promise<void>;
+  /** Opens the file for writing and changes nothing. */
+  openForWriting(path: string): Promise<void>;
   /** In place, keeping the inode, flushed to the disk. */
   overwrite(path: string, text: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;
@@ -87,6 +89,10 @@ export const denoDisk: Disk = {
     // Run as root for somebody else: the file must stay theirs, or their own program cannot read it any more.
     if (uid !== null && owner.uid !== null && owner.uid !== uid) await Deno.chown(path, owner.uid, owner.gid);
     await file.sync();
+  },
+
+  async openForWriting(path) {
+    (await Deno.open(path, { read: true, write: true })).close();
   },
 
   async overwrite(path, text) {

@@ -29,6 +29,10 @@ const ARCHIVED = /(^|[._-])archived?([._-]|$)|\.bak(\.|$)/i;
 const NAME_LIMIT_BYTES = 255;
 /** Renaming over a file fails with these where the file is a mount of its own. */
 const CANNOT_RENAME_OVER = new Set(["EBUSY", "EXDEV"]);
+/** The place is not ours to write, which says nothing about the disk. */
+const READ_ONLY = new Set(["EROFS", "EACCES", "EPERM", "NotCapable"]);
+/** New tokens may be longer than the old ones. */
+const SPARE_BYTES = 16_384;
 
 export function createCredentialFiles(disk: Disk = denoDisk): CredentialFiles {
   return new DiskCredentialFiles(disk);
@@ -139,6 +143,34 @@ class DiskCredentialFiles implements CredentialFiles {
         return "missing";
       }
       throw new StoreFailure("save a credential file", errorCode(error), { cause: error });
+    }
+  }
+
+  async tryRoom(path: string): Promise<"ready" | "read_only" | "missing"> {
+    try {
+      const target = await this.#target(path);
+      if (target === null) return "missing";
+      if (!isReplaceable(target.path)) return "read_only";
+      const trial = newPath(target.path);
+      await this.#removeIfThere(trial);
+      await this.#disk.writeNew(trial, " ".repeat(target.info.sizeBytes + SPARE_BYTES), target.info);
+      await this.#disk.remove(trial);
+      return await this.#isReadOnlyMount(target.path) ? "read_only" : "ready";
+    } catch (error) {
+      const code = errorCode(error);
+      if (READ_ONLY.has(code)) return "read_only";
+      await this.#removeIfThere(newPath(path)).catch(() => {});
+      throw new StoreFailure("save a credential file", code, { cause: error });
+    }
+  }
+
+  /** A file that is a mount of its own, in a folder that is not: replacing it fails at the very last step. */
+  async #isReadOnlyMount(path: string): Promise<boolean> {
+    try {
+      await this.#disk.openForWriting(path);
+      return false;
+    } catch (error) {
+      return errorCode(error) === "EROFS";
     }
   }
 

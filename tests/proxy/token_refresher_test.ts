@@ -374,14 +374,63 @@ Deno.test("repair() of a login that cannot be refreshed says so without a call",
 /** Field case B049. */
 Deno.test("a rotated token that cannot be written ends the process: nobody is told of success", async () => {
   await using h = await withFile(codexAuthText(SPENT));
-  h.issuer.script(GOOD);
-  h.disk.before = (operation) => {
-    if (operation === "writeNew") throw Object.assign(new Error("read-only"), { code: "EROFS" });
-  };
+  h.issuer.script(() => {
+    h.disk.before = (operation) => {
+      if (operation === "writeNew") throw Object.assign(new Error("read-only"), { code: "EROFS" });
+    };
+    return GOOD;
+  });
   await assertRejects(() => h.refresher.ensureFresh(ID, null), StoreFailure, "EROFS");
   assertEquals(h.fatal.length, 1);
   assertEquals(h.changes, []);
   assertEquals(h.directory.isOwnAccountToken(NEXT), false);
+});
+
+for (const code of ["EROFS", "EACCES", "EPERM"]) {
+  Deno.test(`a file that cannot be written (${code}) is not refreshed: the token is used to its end, then the account rests`, async () => {
+    const soon = { ...LIVE, expiresAtMs: FAKE_START_MS + 4 * MINUTE_MS };
+    await using h = await withFile(codexAuthText(soon));
+    h.disk.before = (operation) => {
+      if (operation === "writeNew") throw Object.assign(new Error("read-only"), { code });
+    };
+    assertEquals((await h.refresher.ensureFresh(ID, null)).kind, "ready");
+    await h.clock.advance(5 * MINUTE_MS);
+    assertEquals(await h.refresher.ensureFresh(ID, null), {
+      kind: "failed",
+      evidence: {
+        kind: "refresh_failed",
+        terminal: true,
+        code: "credential_file_read_only",
+        reason: "credential_invalid",
+        retryAtMs: null,
+      },
+    });
+    assertEquals([h.issuer.calls.length, h.fatal.length], [0, 0]);
+    assertEquals([...h.disk.files.keys()], [PATH]);
+  });
+}
+
+Deno.test("a full disk ends the process before the issuer is asked: the refresh token stays unused", async () => {
+  await using h = await withFile(codexAuthText(SPENT));
+  h.disk.before = (operation) => {
+    if (operation === "writeNew") throw Object.assign(new Error("full"), { code: "ENOSPC" });
+  };
+  await assertRejects(() => h.refresher.ensureFresh(ID, null), StoreFailure, "ENOSPC");
+  assertEquals([h.issuer.calls.length, h.fatal.length], [0, 1]);
+});
+
+Deno.test("a copy that cannot be written stays as it is when the file in use is refreshed", async () => {
+  const copy = `${AUTH_DIR}/copy.json`;
+  const older = codexAuthText({ ...SPENT, lastRefresh: "2027-01-01T00:00:00Z" });
+  await using h = await accountHarness({ files: { [PATH]: codexAuthText(SPENT), [copy]: older } });
+  h.issuer.script(GOOD);
+  h.disk.before = (operation, path) => {
+    if (operation === "writeNew" && path.includes("copy")) {
+      throw Object.assign(new Error("read-only"), { code: "EROFS" });
+    }
+  };
+  assertEquals(accessToken(await h.refresher.ensureFresh(ID, null)), NEXT);
+  assertEquals([h.disk.text(copy) === older, h.fatal.length], [true, 0]);
 });
 
 Deno.test("the failure to write reaches the process also when no waiter is left", async () => {

@@ -174,6 +174,35 @@ Deno.test("a failing operation of update() is a StoreFailure that names the caus
   assert(failures >= 8, `${failures}`);
 });
 
+Deno.test("tryRoom() leaves nothing behind, and tells a place that is not ours from a disk that fails", async () => {
+  for (const code of ["EROFS", "EACCES", "ENOSPC", "EIO"]) {
+    let failures = 0;
+    for (let n = 1;; n++) {
+      const disk = new MemoryDisk(() => NOW_MS);
+      disk.put(PATH, OLD);
+      disk.put("/auth/.a.json.pending.new", "left by a crash");
+      disk.failAt(n, code);
+      const files = createCredentialFiles(disk);
+      const outcome = await files.tryRoom(PATH).catch((error) => error);
+      disk.restart();
+      await files.recover(PATH);
+      assertEquals([...disk.files.entries()].map(([path, { text }]) => [path, text]), [[PATH, OLD]]);
+      if (outcome === "ready") break;
+      const isPlace = code.startsWith("ER") || code.startsWith("EA");
+      assertEquals(
+        outcome instanceof StoreFailure ? outcome.message : outcome,
+        {
+          true: "read_only",
+          false: `Cannot save a credential file: ${code}`,
+        }[`${isPlace}`],
+      );
+      failures += 1;
+    }
+    assert(failures >= 5, `${code}: ${failures}`);
+  }
+  assertEquals(await createCredentialFiles(new MemoryDisk()).tryRoom(PATH), "missing");
+});
+
 Deno.test("recover() drops a copy that is older than the file, or belongs to somebody else", async () => {
   for (const left of [OLD.slice(0, 50), codexAuthText({ account: "other", user: "user" }), ""]) {
     const disk = new MemoryDisk(() => NOW_MS);

@@ -119,6 +119,11 @@ export class MemoryDisk implements Disk {
     this.put(path, text);
   }
 
+  async openForWriting(path: string): Promise<void> {
+    await this.#step("openForWriting", path);
+    this.#file(path);
+  }
+
   async overwrite(path: string, text: string): Promise<void> {
     const file = this.#file(path);
     if (await this.#step("overwrite", path)) {
