@@ -87,7 +87,8 @@ function readFileId(bytes: Uint8Array<ArrayBuffer>): string | null {
 
 /** `…/rtc_<id>`, absolute or not, with the segments before it repeated or not (wire-facts 5.5). */
 function readCallId(location: string | null): string | null {
-  return location?.split(/[?#]/, 1)[0]!.split("/").findLast((segment) => segment !== "") ?? null;
+  const path = location?.split(/[?#]/, 1)[0] ?? "";
+  return path.split("/").findLast((segment) => segment !== "") ?? null;
 }
 
 function pin(deps: ProxyDeps, kind: Kind, id: string, account: AccountId): void {
