@@ -1,9 +1,11 @@
 /**
  * Wires everything; decides nothing. `startApp` gives a running proxy, `stop` ends it.
  */
+import { openMetrics } from "./app_metrics.ts";
 import { diffConfig, listensBeyondLoopback } from "./config.ts";
 import type { Config } from "./config_types.ts";
 import { CODEX_PROVIDER } from "./core/model_resolution.ts";
+import type { DecisionRecord } from "./core/decision.ts";
 import type { ProviderId, ProviderKind } from "./core/domain.ts";
 import { descriptorFor } from "./providers/registry.ts";
 import type {
@@ -30,6 +32,7 @@ import { createHandler } from "./proxy/handler.ts";
 import { HourStats } from "./proxy/hour_stats.ts";
 import { createLocalRoutes, type Readiness } from "./proxy/local_routes.ts";
 import { createManagement } from "./proxy/management.ts";
+import { Metrics } from "./proxy/metrics.ts";
 import { ModelCatalog } from "./proxy/model_catalog.ts";
 import { OpenSockets } from "./proxy/open_sockets.ts";
 import { PoolRuntime } from "./proxy/pool_runtime.ts";
@@ -38,6 +41,7 @@ import { type RunningServer, startServer } from "./proxy/server.ts";
 import { StateView } from "./proxy/state_view.ts";
 import { createStatus } from "./proxy/status.ts";
 import { TokenRefresher } from "./proxy/token_refresher.ts";
+import { Traffic } from "./proxy/traffic.ts";
 import { createUsageRoutes } from "./proxy/usage_routes.ts";
 import { UsageMonitor } from "./proxy/usage_monitor.ts";
 import { UsageRecorder } from "./proxy/usage_recorder.ts";
@@ -66,6 +70,8 @@ export interface Outside {
   readonly usagePages: UsageClient;
   readonly files: CredentialFiles;
   readonly database: Database;
+  /** Told of every finished request; absent where nobody collects traces. */
+  readonly trace?: (record: DecisionRecord) => void;
 }
 
 export interface App {
@@ -119,8 +125,10 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
   };
   let staticKeys = keyHashes();
 
+  const metrics = new Metrics();
+  const traffic = new Traffic();
   const pool = new PoolRuntime({
-    store: poolStore,
+    store: metrics.meterStore(poolStore),
     affinity,
     policy: config.retry,
     quota: { maxParkMs: config.quota.maxParkMs, recheck: config.quota.recheck },
@@ -139,7 +147,13 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     log,
     onFatal: fatal,
   });
-  const refresher = new TokenRefresher({ directory, issuer: outside.issuer, clock, log, onFatal: fatal });
+  const refresher = new TokenRefresher({
+    directory,
+    issuer: metrics.meterIssuer(outside.issuer),
+    clock,
+    log,
+    onFatal: fatal,
+  });
   const credentials = new AccountCredentials(directory, refresher);
   let entries = providerEntries(config);
   const catalog = new ModelCatalog({
@@ -188,7 +202,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
   const decisions = new DecisionLog();
   const recoverySlots = new RecoverySlots(clock);
   const cancelWatch = new CancelWatch(clock);
-  const usage = new UsageRecorder(accounts, clock, () => config.usage.enabled, fatal);
+  const usage = new UsageRecorder(accounts, clock, () => config.usage.enabled, fatal, metrics);
   const running = new Set<AbortController>();
   const sockets = new OpenSockets();
   const adminKeyHash = (): string | null =>
@@ -230,6 +244,8 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
   });
   const hour = new HourStats();
   decisions.subscribe((record) => hour.add(record));
+  decisions.subscribe((record) => metrics.observe(record));
+  if (outside.trace) decisions.subscribe(outside.trace);
   const feed = new EventFeed({ clock, pool, state, decisions, hour });
   const management = createManagement({
     adminKeyHash,
@@ -245,6 +261,18 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
         why(request, path, search, isAdmin),
     fatal,
   });
+  const metricsEndpoint = openMetrics(metrics, {
+    clock,
+    version: VERSION,
+    startedAtMs: clock.now(),
+    pool,
+    affinity,
+    recovery: () => recoverySlots.figures,
+    traffic,
+    inFlight: () => running.size,
+    openSockets: () => sockets.size,
+    isReady: () => readiness().ready,
+  }, { adminKeyHash, digest });
   const deps: HandlerDeps = {
     config: () => config,
     clock,
@@ -264,6 +292,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     cancelWatch,
     recoverySlots,
     usage,
+    traffic,
     running,
     sockets,
     instanceId,
@@ -280,7 +309,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
         const { status, headers, body } = renderLocal("raw", admission.problem, context);
         return new Response(body, { status, headers });
       },
-      metrics: () => null,
+      metrics: (request) => metricsEndpoint.answer(request),
       status: createStatus({
         version: VERSION,
         adminKeyHash,
@@ -373,6 +402,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
       feed.close();
       await server.stop(graceMs);
       upkeep.stop();
+      metricsEndpoint.close();
       cancelWatch.close();
       await monitor.close();
       await refresher.close();

@@ -25,6 +25,7 @@ import type { Evidence } from "../core/evidence.ts";
 import type { LocalRoutes } from "./local_routes.ts";
 import type { OpenSockets } from "./open_sockets.ts";
 import type { RecoverySlots } from "./recovery_slots.ts";
+import type { Traffic } from "./traffic.ts";
 import type { UsageRecorder } from "./usage_recorder.ts";
 
 export interface ProviderEntry {
@@ -73,6 +74,7 @@ export interface ProxyDeps {
   readonly cancelWatch: CancelWatch;
   readonly recoverySlots: RecoverySlots;
   readonly usage: UsageRecorder;
+  readonly traffic: Traffic;
   /** Requests under way, so that a shutdown can end them. */
   readonly running: Set<AbortController>;
   readonly sockets: OpenSockets;

@@ -65,6 +65,7 @@ async function serve(
     deps.cancelWatch.remove(watched);
     return refuseBody(deps, read.problem, route, id);
   }
+  deps.traffic.bytesFromClients += lengthOf(read.body);
   const inspected = inspect(read.body, route, isJson);
   if (!inspected.ok) {
     deps.cancelWatch.remove(watched);
@@ -120,6 +121,11 @@ async function serve(
   } finally {
     deps.cancelWatch.remove(watched);
   }
+}
+
+/** Bodies that stream by are counted as far as their length was declared. */
+function lengthOf(body: RequestBody): number {
+  return body.kind === "bytes" ? body.bytes.length : body.kind === "stream" ? body.length ?? 0 : 0;
 }
 
 type Inspection =

@@ -60,7 +60,8 @@ export function createManagement(
   });
 }
 
-function isAdmin(deps: Pick<ManagementDeps, "adminKeyHash" | "digest">, headers: Headers): boolean {
+/** The admin key, compared as digests in constant time. */
+export function isAdmin(deps: Pick<ManagementDeps, "adminKeyHash" | "digest">, headers: Headers): boolean {
   const wanted = deps.adminKeyHash();
   const key = readClientKey(headers);
   return wanted !== null && key !== null && deps.digest.equal(wanted, deps.digest.sha256(key));

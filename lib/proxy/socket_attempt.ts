@@ -156,6 +156,7 @@ function bridge(
     client: upgraded.socket,
     upstream,
     frames,
+    traffic: deps.traffic,
     signal: context.abort.signal,
     onEnd: (end) => {
       lease?.cancel();

@@ -75,6 +75,7 @@ export async function readStreamAnswer(
       outcome = judgeEnd({ kind: "failed", evidence });
       return committedFailure(input, stream, translation, evidence, outcome);
     },
+    traffic: deps.traffic,
     onHeldDelivered: () => input.slot?.release(),
     onEnd: (end) => {
       if (!semantic && stream.sawOutput) {
@@ -244,7 +245,9 @@ async function gather(
   headers.delete("cache-control");
   input.hooks.commit(launch);
   input.hooks.finished(launch, SUCCESS, 200, stream.usage);
-  return { kind: "committed", response: new Response(JSON.stringify(document), { status: 200, headers }) };
+  const text = JSON.stringify(document);
+  deps.traffic.bytesToClients += text.length;
+  return { kind: "committed", response: new Response(text, { status: 200, headers }) };
 }
 
 /** Reads to the end without keeping what the aggregator keeps; past recovery's bounds without recovery. */

@@ -5,6 +5,7 @@ import type { Evidence } from "../core/evidence.ts";
 import type { Clock, Scheduled } from "../ports.ts";
 import { type AnswerStream, joinBytes } from "./answer_stream.ts";
 import { HeldBytes } from "./held_bytes.ts";
+import { Traffic } from "./traffic.ts";
 
 export interface HoldPolicy {
   /** `output`: the bootstrap hold (ruling 5). `success`: recovery withholds until a terminal success. */
@@ -118,6 +119,7 @@ export interface RelayOptions {
   readonly onEnd: (end: RelayEnd) => void;
   /** Called once when the client has taken what was held back, and asks for more. */
   readonly onHeldDelivered?: () => void;
+  readonly traffic?: Traffic;
 }
 
 const KEEPALIVE = new TextEncoder().encode(": keep-alive\n\n");
@@ -134,10 +136,14 @@ export function relayStream(
   let over = false;
   let delivered = false;
   const queue = inDelivery(held);
+  const traffic = options.traffic ?? new Traffic();
+  traffic.openStreams++;
+  traffic.bytesToClients += held.reduce((sum, piece) => sum + piece.length, 0);
   const end = (result: RelayEnd): void => {
     if (over) return;
     over = true;
     watch.stop();
+    traffic.openStreams--;
     options.onEnd(result);
   };
   let controller: ReadableByteStreamController;
@@ -186,7 +192,10 @@ export function relayStream(
         const pieces = await stream.take();
         if (over) return;
         watch.touch();
-        for (const piece of pieces) controller.enqueue(piece);
+        for (const piece of pieces) {
+          traffic.bytesToClients += piece.length;
+          controller.enqueue(piece);
+        }
         if (pieces.length > 0 && stream.terminal === null) return watch.pause();
       }
       if (!over) finish();

@@ -10,11 +10,17 @@ const FLUSH_MS = 2_000;
 /** Efforts are words; anything longer was made up. */
 const EFFORT_LIMIT_CHARACTERS = 64;
 
+/** Counts tokens apart from whose they are, also while usage is not kept. */
+export interface TokenCounter {
+  countTokens(key: UsageKey, usage: TokenUsage | null): void;
+}
+
 export class UsageRecorder {
   readonly #store: AccountStore;
   readonly #clock: Clock;
   readonly #enabled: () => boolean;
   readonly #onStoreError: (error: unknown) => void;
+  readonly #metrics: TokenCounter | null;
   readonly #waiting = new Map<string, { key: UsageKey; atMs: number; count: UsageCount }>();
   #flush: Scheduled | null = null;
 
@@ -23,14 +29,17 @@ export class UsageRecorder {
     clock: Clock,
     enabled: () => boolean,
     onStoreError: (error: unknown) => void,
+    metrics: TokenCounter | null = null,
   ) {
     this.#store = store;
     this.#clock = clock;
     this.#enabled = enabled;
     this.#onStoreError = onStoreError;
+    this.#metrics = metrics;
   }
 
   add(asked: UsageKey, usage: TokenUsage | null, failed: boolean, nowMs: number): void {
+    this.#metrics?.countTokens(asked, usage);
     if (!this.#enabled()) return;
     const key = asRow(asked);
     const bucketMs = nowMs - nowMs % USAGE_BUCKET_MS;

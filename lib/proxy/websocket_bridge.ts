@@ -7,6 +7,7 @@
 import type { Clock, Scheduled, UpstreamSocket } from "../ports.ts";
 import { type ClientSocket, isSendableCode } from "./client_socket.ts";
 import type { ClientFrame } from "./socket_frames.ts";
+import type { Traffic } from "./traffic.ts";
 import { UpstreamFlow } from "./socket_flow.ts";
 
 /** Silence after which the upstream is pinged; middle boxes drop connections after a minute of it. */
@@ -51,6 +52,7 @@ export interface BridgeOptions {
   readonly client: ClientSocket;
   readonly upstream: UpstreamSocket;
   readonly frames: FrameWatch;
+  readonly traffic?: Traffic;
   /** Ends both sides at once, with 1001. */
   readonly signal: AbortSignal;
   /** Called once, as soon as one side is over. */
@@ -110,9 +112,10 @@ export class WebSocketBridge {
 
   #fromClient(data: string | ArrayBuffer): void {
     if (this.#state !== "open") return;
-    const { client, frames, upstream } = this.#options;
+    const { client, frames, traffic, upstream } = this.#options;
     const length = typeof data === "string" ? data.length : data.byteLength;
     if (length > CLIENT_QUEUE_BYTES) return this.#stop("message_too_big", TOO_BIG);
+    if (traffic !== undefined) traffic.bytesFromClients += length;
     if (typeof data !== "string") upstream.send(new Uint8Array(data));
     else {
       const frame = frames.fromClient(data);
@@ -125,7 +128,8 @@ export class WebSocketBridge {
   #fromUpstream(data: string | Uint8Array): void {
     this.#heard();
     if (this.#state !== "open") return;
-    const { client, frames } = this.#options;
+    const { client, frames, traffic } = this.#options;
+    if (traffic !== undefined) traffic.bytesToClients += data.length;
     // A deadline is on disk before the client hears of it.
     if (typeof data === "string") frames.fromUpstream(data);
     client.send(data as string | Uint8Array<ArrayBuffer>);

@@ -92,6 +92,7 @@ export async function readWholeAnswer(
   );
   input.hooks.commit(launch);
   input.hooks.finished(launch, SUCCESS, response.status, problem.usage);
+  deps.traffic.bytesToClients += body.length;
   return { kind: "committed", response: new Response(body, { status: response.status, headers }) };
 }
 
@@ -183,7 +184,10 @@ function streamOn(
       if (first !== undefined) return controller.enqueue(first);
       try {
         const { done, value } = await reader.read();
-        if (!done) return controller.enqueue(value);
+        if (!done) {
+          deps.traffic.bytesToClients += value.length;
+          return controller.enqueue(value);
+        }
         end("success");
         controller.close();
       } catch (error) {
