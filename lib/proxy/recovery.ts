@@ -3,7 +3,7 @@
  */
 import type { RecoveryConfig } from "../config_types.ts";
 import type { ClientProtocol } from "../core/domain.ts";
-import type { Launch, RequestSpec } from "../core/retry_plan.ts";
+import type { RequestSpec } from "../core/retry_plan.ts";
 import type { ProxyDeps } from "./deps.ts";
 import type { RequestPlan } from "./pool_runtime.ts";
 import { type FailedOpen, failedOpenNote, type RecoverySlot, type RecoverySlots } from "./recovery_slots.ts";
@@ -25,14 +25,17 @@ export function enterRecovery(
 }
 
 interface Withholding {
-  readonly launch: Launch;
   readonly plan: RequestPlan;
   readonly slot: RecoverySlot | null;
 }
 
-/** @returns the slot under which this attempt's answer is withheld; null for one that streams, as a probe's does (C28). */
-export function withholdingSlot({ slot, launch }: Withholding): RecoverySlot | null {
-  return slot !== null && slot.live && launch.probe === "none" ? slot : null;
+/**
+ * @returns the slot under which this attempt's answer is withheld; null for one that streams.
+ *
+ * A probe's answer is withheld like any other (field case B037): that it is never made again (C28) is the pool's part.
+ */
+export function withholdingSlot({ slot }: Withholding): RecoverySlot | null {
+  return slot !== null && slot.live ? slot : null;
 }
 
 /** From here on the request is served like any other. The slot is given back by whoever delivers what was held. */

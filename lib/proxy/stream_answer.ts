@@ -39,7 +39,7 @@ export async function readStreamAnswer(
   if (!context.wantsStream) return await gather(deps, input, attempting, stream, response);
 
   const slot = withholdingSlot(input);
-  const policy = slot === null ? bootstrapPolicy(deps) : withholdPolicy(deps, slot);
+  const policy = slot === null ? bootstrapPolicy(deps) : withholdPolicy(deps, input, slot);
   const hold = await holdStream(stream, policy, deps.clock);
   const headers = streamHeaders(attempting, response, context.id);
   if (hold.kind === "failed") {
@@ -127,7 +127,7 @@ function bootstrapPolicy(deps: ProxyDeps): HoldPolicy {
 }
 
 /** Recovery withholds until a terminal success; only its byte bound and unknown events let go earlier. */
-function withholdPolicy(deps: ProxyDeps, slot: RecoverySlot): HoldPolicy {
+function withholdPolicy(deps: ProxyDeps, input: AttemptInput, slot: RecoverySlot): HoldPolicy {
   const { streaming, timeouts } = deps.config();
   return {
     until: "success",
@@ -137,6 +137,8 @@ function withholdPolicy(deps: ProxyDeps, slot: RecoverySlot): HoldPolicy {
     idleMs: timeouts.idleMs,
     guarded: true,
     onHeld: slot.hold,
+    // A probe's lease must not last as long as the answer (C26).
+    onOutput: () => deps.pool.progress(input.plan, input.launch, "semantic", deps.clock.now()),
   };
 }
 
@@ -254,7 +256,11 @@ async function gather(
 async function holdGathered(deps: ProxyDeps, input: AttemptInput, stream: AnswerStream): Promise<HoldResult> {
   const slot = withholdingSlot(input);
   if (slot !== null) {
-    const hold = await holdStream(stream, { ...withholdPolicy(deps, slot), keepsNothing: true }, deps.clock);
+    const hold = await holdStream(
+      stream,
+      { ...withholdPolicy(deps, input, slot), keepsNothing: true },
+      deps.clock,
+    );
     if (hold.kind === "failed" || (hold.why !== "overflow" && hold.why !== "unknown_payload")) return hold;
     failOpen(deps, input, hold.why);
     slot.release();

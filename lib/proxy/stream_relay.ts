@@ -21,6 +21,8 @@ export interface HoldPolicy {
   readonly keepsNothing?: true;
   /** Told how many bytes are held back, whenever that changed. */
   readonly onHeld?: (bytes: number) => void;
+  /** Called once, at the first output, which the hold may outlast by far. */
+  readonly onOutput?: () => void;
 }
 
 export type HoldResult =
@@ -39,6 +41,7 @@ export async function holdStream(
 ): Promise<HoldResult> {
   const held = new HeldBytes();
   let heldBytes = 0;
+  let sawOutput = false;
   let bound: { promise: Promise<"bound">; scheduled: Scheduled } | null = null;
   const idle = new IdleWatch(
     clock,
@@ -62,6 +65,10 @@ export async function holdStream(
           heldBytes += piece.length;
           if (policy.keepsNothing !== true) held.add(piece);
         }
+      }
+      if (stream.sawOutput && !sawOutput) {
+        sawOutput = true;
+        policy.onOutput?.();
       }
       const released = judgeHold(stream, policy, heldBytes);
       // What passes the bound is on its way to the client: it was never held.

@@ -284,7 +284,7 @@ Deno.test("a stream that hangs after its first events is given up at the idle li
   assertEquals(launchesOf(await decisionOf(rig)), ["A first", "B failover"]);
 });
 
-Deno.test("an attempt that probes is neither withheld nor recovered (C28)", async () => {
+Deno.test("an attempt that probes is withheld like any other, but not made again (B037, C28)", async () => {
   await using rig = await startRecoveryRig(["A"], { attempts: 1 }, { "request-retry": 0 });
   // Two requests that fail for good open the provider's cooldown.
   for (let request = 1; request <= 2; request++) {
@@ -293,17 +293,26 @@ Deno.test("an attempt that probes is neither withheld nor recovered (C28)", asyn
     await rig.pass(10_000);
   }
   await rig.pass(120_000);
-  rig.account("A").script(stream([...LOST.slice(0, 1), failed("server_error")]));
-  assertEquals(await statusOf(rig.responses({ stream: true })), 502);
+  rig.account("A").script(stream([created("resp_lost"), failed("server_error")]));
+  const failing = await rig.responses({ stream: true });
+  assertEquals([failing.status, (await failing.json()).error.code], [502, "upstream_unavailable"]);
   const failedProbe = await decisionOf(rig, 3);
   assertEquals(failedProbe.attempts.map(({ cause, probe }) => [cause, probe]), [["first", "provider"]]);
   await rig.pass(120_000);
-  const rest = newGate();
-  rig.account("A").script(stream([...WON.slice(0, 2), gate(rest.opened), ...WON.slice(2)]));
-  const answer = await rig.responses({ stream: true });
-  // The head is here although the terminal is not: it streams.
-  rest.open();
-  assertEquals(await answer.text(), wireText(WON));
+  const [output, terminal] = [newGate(), newGate()];
+  rig.account("A").script(
+    stream([WON[0]!, gate(output.opened), ...WON.slice(1, -1), gate(terminal.opened), WON.at(-1)!]),
+  );
+  const answering = rig.responses({ stream: true });
+  const probeOf = () => rig.app.pool.describeProviders(rig.clock.now())[0]!.probe.state === "leased";
+  await rig.eventually(() => rig.app.recoverySlots.figures.heldBytes > 0);
+  assertEquals(probeOf(), true);
+  output.open();
+  // The first output opens the gate for everybody, long before the terminal (C26).
+  await rig.eventually(() => !probeOf());
+  assert(rig.app.recoverySlots.figures.heldBytes > 0);
+  terminal.open();
+  assertEquals(await (await answering).text(), wireText(WON));
 });
 
 Deno.test("a once-only request is sent once, whatever becomes of it, and takes no slot", async () => {
