@@ -156,6 +156,8 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
   });
   const credentials = new AccountCredentials(directory, refresher);
   let entries = providerEntries(config);
+  /** Taken out of the configuration: what is under way with them still has to be judged and told. */
+  const retired = new Map<ProviderId, ProviderEntry>();
   const catalog = new ModelCatalog({
     config: () => config,
     clock,
@@ -285,7 +287,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     dialer: outside.dialer,
     pool,
     credentials,
-    provider: (id) => entries.get(id) ?? null,
+    provider: (id) => entries.get(id) ?? retired.get(id) ?? null,
     affinity,
     accounts,
     decisions,
@@ -381,6 +383,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
       const { needsRestart } = diffConfig(config, next);
       config = changed;
       outside.useProxy(config.proxyUrl);
+      for (const [id, entry] of entries) retired.set(id, entry);
       entries = providerEntries(config);
       staticKeys = keyHashes();
       log.setLevel(config.logging.level);
