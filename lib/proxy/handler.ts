@@ -132,6 +132,9 @@ type Inspection =
   | { readonly ok: true; readonly fields: BodyFields | null }
   | { readonly ok: false; readonly tooLarge: boolean; readonly problem: string };
 
+/** No provider names a model at such length. */
+const MODEL_NAME_LIMIT_CHARACTERS = 256;
+
 function inspect(body: RequestBody, route: Route, isJson: boolean): Inspection {
   if (!route.namesModel) return { ok: true, fields: null };
   if (body.kind === "stream") return { ok: true, fields: null };
@@ -142,7 +145,16 @@ function inspect(body: RequestBody, route: Route, isJson: boolean): Inspection {
   }
   if (!isJson && route.protocol === "raw") return { ok: true, fields: null };
   const read = readBodyFields(body.bytes);
-  if (read.ok) return { ok: true, fields: read.fields };
+  if (read.ok) {
+    const length = read.fields.model?.length ?? 0;
+    if (length <= MODEL_NAME_LIMIT_CHARACTERS) return { ok: true, fields: read.fields };
+    // It would be kept with each of the last decisions.
+    return {
+      ok: false,
+      tooLarge: false,
+      problem: `"model" must be at most ${MODEL_NAME_LIMIT_CHARACTERS} characters, got ${length}`,
+    };
+  }
   return { ok: false, tooLarge: false, problem: `The request body is not a JSON object: ${read.problem}` };
 }
 

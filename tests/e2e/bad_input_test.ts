@@ -232,3 +232,14 @@ Deno.test("an upstream redirect is not followed with credentials (B141)", async 
   await answer.body?.cancel();
   assertEquals(trap.provider.hits.length, 0);
 });
+
+Deno.test("a model name of any length costs no memory: beyond 256 characters it is refused", async () => {
+  await using rig = await startRig({ accounts: ["A"] });
+  rig.account("A").otherwise(ok("A"));
+  for (const [length, status] of [[256, 200], [257, 400], [1_000_000, 400]] as const) {
+    const answer = await rig.responses({ model: "m".repeat(length) });
+    assertEquals([length, answer.status], [length, status]);
+    await answer.body?.cancel();
+  }
+  assertEquals(rig.hits("A"), 1);
+});
