@@ -10,6 +10,7 @@ import { runDemo } from "./demo.ts";
 import { DOCTOR } from "./doctor.ts";
 import { EXPLAIN, WHY } from "./explain.ts";
 import { IMPORT } from "./import.ts";
+import { LOGIN } from "./login.ts";
 import { runServe } from "./serve.ts";
 import { USERS } from "./users.ts";
 
@@ -38,6 +39,7 @@ export const COMMANDS: readonly Command[] = [
   EXPLAIN,
   WHY,
   DOCTOR,
+  LOGIN,
   IMPORT,
   CONFIG,
   CLIENTS,

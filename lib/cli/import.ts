@@ -8,12 +8,7 @@ import { basename, join, resolve } from "node:path";
 import type { Config } from "../config_types.ts";
 import { isInside } from "../config_values.ts";
 import { writeYaml } from "../config_yaml.ts";
-import {
-  credentialOwner,
-  type CredentialRecord,
-  maskEmail,
-  parseCredentialFile,
-} from "../core/credential.ts";
+import { type CredentialRecord, maskEmail, parseCredentialFile } from "../core/credential.ts";
 import { mergeTokens } from "../core/credential_merge.ts";
 import { StoreFailure } from "../ports.ts";
 import { createCredentialFiles } from "../store/credential_files.ts";
@@ -22,9 +17,9 @@ import { createUpstream } from "../upstream/http_client.ts";
 import { createOauthClient } from "../upstream/oauth_client.ts";
 import { answer, type Call, type Command, EXIT, problem, type Report } from "./command.ts";
 import type { Host } from "./host.ts";
+import { saveCodexLogin } from "./auth_dir.ts";
 import { checkLogin, type LoginCheck, type LoginCheckDeps } from "./login_check.ts";
 import { withConfig } from "./management_client.ts";
-import { writeNewPrivateFile } from "./private_file.ts";
 import { type Style, table } from "./terminal.ts";
 
 export const IMPORT: Command = {
@@ -149,7 +144,12 @@ async function importOne(call: Call, deps: LoginCheckDeps, found: Found): Promis
     : "its new tokens could not be saved where it was found: that copy is dead";
   if (isInPlace) return { ...row, result: "in place", login, reason, path };
   if (record.kind === "anthropic") return { ...row, result: "to configure", login, reason, path };
-  return { ...row, login, reason, ...await copyIntoAuthDir(deps.config, found, text) };
+  return {
+    ...row,
+    login,
+    reason,
+    ...await saveCodexLogin(deps.config.authDir, text, basename(path, ".json")),
+  };
 }
 
 /**
@@ -175,44 +175,6 @@ async function saveRenewed(
     if (isCopied && error instanceof StoreFailure) return { text, isSaved: false };
     throw error;
   }
-}
-
-/** A login that is there already gets the newer tokens; any other becomes a file of its own. */
-async function copyIntoAuthDir(
-  config: Config,
-  found: Found,
-  text: string,
-): Promise<Pick<Imported, "result" | "path">> {
-  const files = createCredentialFiles();
-  const owner = credentialOwner(found.record);
-  const listing = owner === null ? null : await files.list(config.authDir);
-  for (const { path } of listing?.files ?? []) {
-    const read = await files.read(path);
-    const parsed = read.kind === "text" ? parseCredentialFile(read.text) : null;
-    if (parsed?.kind !== "credential" || credentialOwner(parsed.record) !== owner) continue;
-    const ours = parseCredentialFile(text);
-    const record = ours.kind === "credential" ? ours.record : found.record;
-    if ((record.lastRefreshAtMs ?? 0) <= (parsed.record.lastRefreshAtMs ?? 0)) {
-      return { result: "in place", path };
-    }
-    await files.update(path, (present) => mergeTokens(present, record.tokens, record.lastRefreshAtMs ?? 0));
-    return { result: "updated", path };
-  }
-  for (let number = 1;; number++) {
-    const path = join(config.authDir, fileName(found, number));
-    const refused = writeNewPrivateFile(path, text);
-    if (refused === null) return { result: "copied", path };
-    if (refused !== "it exists already") {
-      throw new StoreFailure("save a credential file", `${refused} (${path})`);
-    }
-  }
-}
-
-function fileName(found: Found, number: number): string {
-  const stem = basename(found.path, ".json").replaceAll(/[^A-Za-z0-9._-]+/g, "-").replace(/^\.+/, "") ||
-    "login";
-  const unique = stem === "auth" ? `codex-${found.record.accountId?.slice(0, 8) ?? "login"}` : stem;
-  return `${unique}${number === 1 ? "" : `-${number}`}.json`;
 }
 
 function tell(call: Call, config: Config, imported: readonly Imported[]): Report {

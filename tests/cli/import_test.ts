@@ -263,7 +263,7 @@ Deno.test("import finds what programs leave in their usual places, and names Cla
   assertEquals(parsed.ok, true);
   assertEquals(run.json.shared_login, true);
   assertEquals([...Deno.readDirSync(m.authDir)].map(({ name }) => name).sort(), [
-    "codex-acct-off.json",
+    "codex-acctoffi.json",
     "codex-me.json",
     "here.json",
   ]);

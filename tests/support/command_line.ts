@@ -67,7 +67,8 @@ export class CommandLine implements Disposable {
   async run(...words: string[]): Promise<Run> {
     this.#out = "";
     this.#err = "";
-    const typed = [...this.#options.typed ?? []];
+    const typed = this.#options.typed ?? [];
+    let answered = 0;
     const host: Host = {
       homeDir: this.home,
       workingDir: this.folder.path,
@@ -80,7 +81,7 @@ export class CommandLine implements Disposable {
       env: (name) => this.#options.env?.[name],
       ask: (question) => {
         this.#err += question;
-        return Promise.resolve(typed.shift() ?? null);
+        return Promise.resolve(typed[answered++] ?? null);
       },
       openBrowser: (url) => Promise.resolve(this.#options.browser?.(url) ?? false),
     };
