@@ -44,6 +44,7 @@ import { TokenRefresher } from "./proxy/token_refresher.ts";
 import { Traffic } from "./proxy/traffic.ts";
 import { createUsageRoutes } from "./proxy/usage_routes.ts";
 import { UsageMonitor } from "./proxy/usage_monitor.ts";
+import { SHUTTING_DOWN } from "./proxy/request_context.ts";
 import { UsageRecorder } from "./proxy/usage_recorder.ts";
 import { createUserRoutes } from "./proxy/user_routes.ts";
 import { createWhyRoute } from "./proxy/why_route.ts";
@@ -337,7 +338,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     log,
     sockets,
     abortAll: () => {
-      for (const abort of running) abort.abort();
+      for (const abort of running) abort.abort(SHUTTING_DOWN);
     },
   });
   const upkeep = startUpkeep(

@@ -26,3 +26,10 @@ export interface RequestContext {
   /** Aborted once, when the client is gone or the process ends. */
   readonly abort: AbortController;
 }
+
+/** Why a request is aborted when the process ends: its client may well be there still, and is told. */
+export const SHUTTING_DOWN = new DOMException("The proxy is shutting down", "AbortError");
+
+export function isEndedByShutdown({ abort }: RequestContext): boolean {
+  return abort.signal.reason === SHUTTING_DOWN;
+}

@@ -21,7 +21,8 @@ import type { ProxyDeps } from "./deps.ts";
 import type { RequestPlan } from "./pool_runtime.ts";
 import { joinBytes } from "./answer_stream.ts";
 import type { RecoverySlot } from "./recovery_slots.ts";
-import type { RequestContext } from "./request_context.ts";
+import { refuse } from "./refusal.ts";
+import { isEndedByShutdown, type RequestContext } from "./request_context.ts";
 import { deliverPieces } from "./stream_relay.ts";
 
 /** Nobody reads it: the client has left. */
@@ -69,7 +70,7 @@ export async function runRequest(deps: ProxyDeps, input: RunInput): Promise<Resp
     try {
       pool.settle(plan, launch, outcome, clock.now());
       done(
-        outcome.kind === "cancelled" ? 0 : status,
+        outcome.kind === "cancelled" && outcome.origin === "client" ? 0 : status,
         outcome.kind === "success" ? null : outcome.code,
         usage,
         launch,
@@ -79,6 +80,17 @@ export async function runRequest(deps: ProxyDeps, input: RunInput): Promise<Resp
       breakDown(error);
       throw error;
     }
+  };
+  /** Nobody is blamed, and nothing is sent any more. */
+  const abandon = (): Response => {
+    pool.cancel(plan, clock.now());
+    if (isEndedByShutdown(context)) {
+      const refusal = refuse(deps, "shutting_down", context.protocol, context.id);
+      done(refusal.status, "shutting_down", null, null);
+      return refusal;
+    }
+    done(0, "client_gone", null, null);
+    return new Response(null, { status: CLIENT_GONE_STATUS });
   };
   const hooks: AttemptHooks = {
     commit: (launch) => pool.commit(plan, launch, clock.now()),
@@ -151,15 +163,9 @@ export async function runRequest(deps: ProxyDeps, input: RunInput): Promise<Resp
         case "relay":
           return relayAnswer(deps, input, step.launch, relay, done);
         case "stop":
-          pool.cancel(plan, clock.now());
-          done(0, "client_gone", null, null);
-          return new Response(null, { status: CLIENT_GONE_STATUS });
+          return abandon();
       }
-      if (context.abort.signal.aborted) {
-        pool.cancel(plan, clock.now());
-        done(0, "client_gone", null, null);
-        return new Response(null, { status: CLIENT_GONE_STATUS });
-      }
+      if (context.abort.signal.aborted) return abandon();
     }
   } catch (error) {
     breakDown(error);

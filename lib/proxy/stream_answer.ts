@@ -21,6 +21,7 @@ import {
 } from "./attempt_runner.ts";
 import type { ProxyDeps } from "./deps.ts";
 import { failOpen, withholdingSlot } from "./recovery.ts";
+import { isEndedByShutdown } from "./request_context.ts";
 import type { RecoverySlot } from "./recovery_slots.ts";
 import { type HoldPolicy, type HoldResult, holdStream, type RelayEnd, relayStream } from "./stream_relay.ts";
 
@@ -73,6 +74,11 @@ export async function readStreamAnswer(
     keepaliveMs: streaming.keepaliveMs,
     failureFrame: (evidence) => {
       outcome = judgeEnd({ kind: "failed", evidence });
+      if (evidence.kind === "client_cancelled") {
+        if (!isEndedByShutdown(context)) return null;
+        outcome = { ...outcome, origin: "local", code: "shutting_down" };
+        return endedFrame(input, stream, translation, ENDED_BY_SHUTDOWN);
+      }
       return committedFailure(input, stream, translation, evidence, outcome);
     },
     traffic: deps.traffic,
@@ -180,18 +186,31 @@ function committedFailure(
   evidence: Evidence,
   outcome: Outcome,
 ): Uint8Array<ArrayBuffer> {
-  const { context } = input;
   if (stream.failing !== null && (translation === null || outcome.kind === "request_fault")) {
     return relayedFailure(input, stream, translation)!;
   }
-  const incomplete = evidence.kind === "incomplete";
-  const failure = {
-    status: incomplete ? 408 : 502,
-    code: incomplete ? "stream_incomplete" : "upstream_unavailable",
-    message: incomplete
-      ? "The upstream ended the stream before it was complete"
-      : "The upstream failed while it was answering",
-  };
+  return endedFrame(input, stream, translation, evidence.kind === "incomplete" ? INCOMPLETE : BROKEN);
+}
+
+const INCOMPLETE = {
+  status: 408,
+  code: "stream_incomplete",
+  message: "The upstream ended the stream before it was complete",
+};
+const BROKEN = {
+  status: 502,
+  code: "upstream_unavailable",
+  message: "The upstream failed while it was answering",
+};
+const ENDED_BY_SHUTDOWN = { status: 503, code: "shutting_down", message: "The proxy is shutting down" };
+
+/** The end of a stream in our own words. */
+function endedFrame(
+  { context }: AttemptInput,
+  stream: AnswerStream,
+  translation: StreamTranslation | null,
+  failure: typeof BROKEN,
+): Uint8Array<ArrayBuffer> {
   if (translation !== null) return joinBytes(translation.end({ kind: "failed", failure }));
   return renderStreamFailure(context.protocol, {
     ...failure,

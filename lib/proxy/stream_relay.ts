@@ -120,8 +120,8 @@ export interface RelayOptions {
   readonly idleMs: number;
   /** 0 = off. Comment frames while the upstream is silent. */
   readonly keepaliveMs: number;
-  /** The frame that tells the client how its stream ended, in its own protocol. */
-  readonly failureFrame: (evidence: Evidence) => Uint8Array<ArrayBuffer>;
+  /** The frame that tells the client how its stream ended, in its own protocol; null where nobody is left to be told. */
+  readonly failureFrame: (evidence: Evidence) => Uint8Array<ArrayBuffer> | null;
   /** Called exactly once. */
   readonly onEnd: (end: RelayEnd) => void;
   /** Called once when the client has taken what was held back, and asks for more. */
@@ -166,9 +166,7 @@ export function relayStream(
   const finish = (): void => {
     const terminal = stream.terminal!;
     if (terminal.kind === "failed") {
-      const frame = terminal.evidence.kind === "client_cancelled"
-        ? null
-        : options.failureFrame(terminal.evidence);
+      const frame = options.failureFrame(terminal.evidence);
       if (frame !== null && frame.length > 0) controller.enqueue(frame);
       stream.cancel();
       end(terminal);
