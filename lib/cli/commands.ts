@@ -2,6 +2,7 @@
  * Every command. One table: the dispatcher, the help, the completions and docs/commands.md read it.
  */
 import { ACCOUNTS } from "./accounts.ts";
+import { BACKUP } from "./backup_command.ts";
 import { CLIENTS } from "./clients.ts";
 import { type Command, ended } from "./command.ts";
 import { completionsCommand } from "./completions.ts";
@@ -43,5 +44,6 @@ export const COMMANDS: readonly Command[] = [
   IMPORT,
   CONFIG,
   CLIENTS,
+  BACKUP,
   completionsCommand(() => COMMANDS),
 ];
