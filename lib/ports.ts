@@ -58,7 +58,7 @@ export interface UpstreamRequest {
   readonly method: string;
   readonly url: string;
   readonly headers: Headers;
-  /** Bytes are sent as a Blob (ruling 15); a stream is sent once; null = no body. */
+  /** Null = no body. */
   readonly body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>> | null;
   /** Known length of a streamed body, or null (then chunked). Ignored for bytes. */
   readonly bodyLength: number | null;
@@ -70,11 +70,24 @@ export interface UpstreamRequest {
   readonly attempt: AttemptId;
 }
 
+/** The body of an answer: bytes as they come, for one reader. */
+export interface AnswerBody extends AsyncIterable<Uint8Array<ArrayBuffer>> {
+  /**
+   * The next bytes, at least one, in memory of their own; `null` at the end. One call at a time. What it throws is
+   * for `Upstream.bodyFailure`.
+   *
+   * @param into  when given, the bytes are put there, and a view of it is returned.
+   */
+  read(into?: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer> | null>;
+  /** Lets go of what is left; a read under way gives `null`. Safe to call twice, and after the end. */
+  cancel(): void;
+}
+
 export interface UpstreamResponse {
   readonly status: number;
   readonly headers: Headers;
   /** Already decoded: `content-encoding` and `content-length` are removed from `headers` when they no longer hold. */
-  readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
+  readonly body: AnswerBody | null;
   /** Declared length of the body when it still holds, else null. */
   readonly contentLength: number | null;
 }

@@ -1,11 +1,12 @@
 /**
  * One upstream stream on its way to one client: read, understood, held back, then relayed.
  *
- * Exactly one JavaScript hop: the upstream's reader feeds the framer, and whole frames go out as the bytes they came
+ * Exactly one JavaScript hop: the upstream's body feeds the framer, and whole frames go out as the bytes they came
  * in. Only whole frames leave, so that a failure can still be worded in the client's protocol at a frame border.
  */
 import type { Evidence, HeaderLookup } from "../core/evidence.ts";
 import type { QuotaReading } from "../core/records.ts";
+import type { AnswerBody } from "../ports.ts";
 import { closedBytes, type SseFrame, SseFramer } from "../protocol/sse.ts";
 import type { EventFacts, StreamDialect, TokenUsage } from "../protocol/stream_dialect.ts";
 import { judgeStreamEnd, observeEvent, STREAM_START } from "../protocol/terminal_event.ts";
@@ -32,7 +33,7 @@ export interface StreamObserver {
 }
 
 export interface AnswerStreamOptions {
-  readonly body: ReadableStream<Uint8Array<ArrayBuffer>>;
+  readonly body: AnswerBody;
   /** Headers the stream came with: a failure inside it is judged together with them. */
   readonly headers: HeaderLookup;
   readonly dialect: StreamDialect;
@@ -42,13 +43,17 @@ export interface AnswerStreamOptions {
   readonly bodyFailure: (error: unknown) => Evidence;
 }
 
-const NO_BYTES: Uint8Array<ArrayBuffer>[] = [];
+const NO_BYTES: readonly Uint8Array<ArrayBuffer>[] = [];
+const NO_FRAMES: readonly SseFrame[] = [];
+const READY = Promise.resolve();
 
 export class AnswerStream {
-  readonly #reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
+  readonly #body: AnswerBody;
   readonly #framer = new SseFramer();
   readonly #options: AnswerStreamOptions;
-  #pending: Promise<ReadableStreamReadResult<Uint8Array<ArrayBuffer>>> | null = null;
+  #pending: Promise<Uint8Array<ArrayBuffer> | null> | null = null;
+  /** Frames that came together with the first output, not looked at yet. */
+  #waiting: readonly SseFrame[] = NO_FRAMES;
   #progress = STREAM_START;
 
   terminal: StreamTerminal | null = null;
@@ -67,7 +72,7 @@ export class AnswerStream {
 
   constructor(options: AnswerStreamOptions) {
     this.#options = options;
-    this.#reader = options.body.getReader();
+    this.#body = options.body;
   }
 
   /** Bytes of a frame that has not come whole yet. */
@@ -79,21 +84,23 @@ export class AnswerStream {
    * Starts (or continues) the next read without consuming it, so that a caller may stop waiting for it and somebody
    * else take it over: a hold that ends by time hands its unfinished read to the relay.
    */
-  read(): Promise<ReadableStreamReadResult<Uint8Array<ArrayBuffer>>> {
-    return this.#pending ??= this.#reader.read();
+  read(): Promise<unknown> {
+    if (this.#waiting.length > 0) return READY;
+    return this.#pending ??= this.#body.read();
   }
 
   /**
-   * Consumes the read that `read()` started.
+   * Consumes the read that `read()` started. The first output ends what is given at once: whether a failure comes
+   * before or after the commit must not depend on how the network cut the stream.
    *
    * @returns the bytes to hand on, whole frames only; empty when a frame is still unfinished or the stream has ended.
    *          Never throws: a broken body becomes `terminal`.
    */
-  async take(): Promise<Uint8Array<ArrayBuffer>[]> {
-    const read = this.read();
-    let result: ReadableStreamReadResult<Uint8Array<ArrayBuffer>>;
+  async take(): Promise<readonly Uint8Array<ArrayBuffer>[]> {
+    if (this.#waiting.length > 0) return this.#process(this.#waiting);
+    let bytes: Uint8Array<ArrayBuffer> | null;
     try {
-      result = await read;
+      bytes = await (this.#pending ??= this.#body.read());
     } catch (error) {
       this.#pending = null;
       this.#fail(this.#options.bodyFailure(error));
@@ -101,10 +108,7 @@ export class AnswerStream {
     }
     this.#pending = null;
     if (this.terminal !== null) return NO_BYTES;
-    if (result.done) return this.#finish();
-    const out = this.#accept(this.#framer.push(result.value));
-    if (this.#framer.failure !== null) this.#fail({ kind: "malformed", detail: this.#framer.failure });
-    return out;
+    return bytes === null ? this.#finish() : this.#process(this.#framer.push(bytes));
   }
 
   /** Ends the stream from our side with this evidence (idle limit, watchdog); the pending read resolves as done. */
@@ -116,7 +120,7 @@ export class AnswerStream {
   /** Reads and drops what follows the terminal, so that the connection can be used again. Never throws. */
   async drain(): Promise<void> {
     try {
-      while (!(await this.read()).done) this.#pending = null;
+      while (await (this.#pending ??= this.#body.read()) !== null) this.#pending = null;
     } catch {
       // The terminal was already seen: how the connection ends after it changes nothing.
     }
@@ -124,14 +128,24 @@ export class AnswerStream {
 
   /** Lets go of the upstream. Safe to call twice. */
   cancel(): void {
-    this.#reader.cancel().catch(() => {});
+    this.#body.cancel();
   }
 
-  #accept(frames: SseFrame[]): Uint8Array<ArrayBuffer>[] {
+  #process(frames: readonly SseFrame[]): readonly Uint8Array<ArrayBuffer>[] {
+    if (this.terminal !== null) return NO_BYTES;
+    const out = this.#accept(frames);
+    const { failure } = this.#framer;
+    if (failure !== null && this.#waiting.length === 0) this.#fail({ kind: "malformed", detail: failure });
+    return out;
+  }
+
+  #accept(frames: readonly SseFrame[]): readonly Uint8Array<ArrayBuffer>[] {
+    this.#waiting = NO_FRAMES;
     if (frames.length === 0) return NO_BYTES;
     const { translation, dialect } = this.#options;
     const out: Uint8Array<ArrayBuffer>[] = [];
-    for (const frame of frames) {
+    for (let index = 0; index < frames.length; index++) {
+      const frame = frames[index]!;
       const facts = dialect.readEvent(frame);
       if (facts.usage !== null) this.usage = mergeUsage(this.usage, facts.usage);
       if (facts.quota !== null) this.#options.observer.quota(facts.quota);
@@ -160,21 +174,26 @@ export class AnswerStream {
           else out.push(...translation.end({ kind: "closed" }));
           this.terminal = { kind: "success" };
           // Whatever follows a terminal is not for the client (B074).
-          return detach(out);
+          return out;
         case "lifecycle":
         case "output":
           this.eventCount++;
-          if (facts.class === "output") this.sawOutput = true;
           if (facts.unknown === true) this.sawUnknown = true;
           if (translation === null) append(out, closedBytes(frame));
           else if (!this.#translate(translation, frame, facts, out)) return out;
+          if (facts.class === "output" && !this.sawOutput) {
+            this.sawOutput = true;
+            this.#waiting = frames.slice(index + 1);
+            return out;
+          }
       }
     }
-    return detach(out);
+    return out;
   }
 
-  #finish(): Uint8Array<ArrayBuffer>[] {
-    const out = this.#accept(this.#framer.end());
+  #finish(): readonly Uint8Array<ArrayBuffer>[] {
+    const out = [...this.#accept(this.#framer.end())];
+    while (this.#waiting.length > 0) out.push(...this.#accept(this.#waiting));
     if (this.terminal !== null) return out;
     const evidence = judgeStreamEnd(this.#progress, this.#options.headers);
     if (evidence.kind !== "success") {
@@ -220,13 +239,6 @@ function append(out: Uint8Array<ArrayBuffer>[], piece: Uint8Array<ArrayBuffer>):
   } else {
     out.push(piece);
   }
-}
-
-/** Byte streams take the whole buffer of a piece away when it is enqueued: pieces that share one are copied first. */
-function detach(out: Uint8Array<ArrayBuffer>[]): Uint8Array<ArrayBuffer>[] {
-  if (out.length < 2) return out;
-  const buffers = new Set(out.map((piece) => piece.buffer));
-  return buffers.size === out.length ? out : out.map((piece) => piece.slice());
 }
 
 export function joinBytes(pieces: readonly Uint8Array<ArrayBuffer>[]): Uint8Array<ArrayBuffer> {

@@ -307,7 +307,7 @@ export function answerHeaders(
   return headers;
 }
 
-/** Once-only raw routes: the upstream's answer as it is, natively, without a hop where nobody has to look at it. */
+/** Once-only raw routes: the upstream's answer as it is, and as it comes where nobody has to look at it. */
 async function passThrough(
   deps: ProxyDeps,
   attempting: Attempting,

@@ -5,6 +5,7 @@
 import type { AccountId, ModelId, ProviderId, ProviderKind } from "../core/domain.ts";
 import type { Config } from "../config_types.ts";
 import type { Clock, Upstream } from "../ports.ts";
+import { readWhole } from "./answer_body.ts";
 import type { Credentials, ProviderEntry } from "./deps.ts";
 import { json } from "./local_routes.ts";
 
@@ -177,9 +178,11 @@ export class ModelCatalog {
         attempt: "models:1",
       }, abort.signal);
       if (!result.ok) return null;
-      const bytes = await readUpTo(result.response.body, LIST_LIMIT_BYTES);
-      if (result.response.status !== 200 || bytes === null) return null;
-      return readModels(JSON.parse(new TextDecoder().decode(bytes)), provider, entry.descriptor.kind);
+      const { status, body, contentLength } = result.response;
+      const read = body === null ? null : await readWhole(body, contentLength, LIST_LIMIT_BYTES);
+      if (!read?.whole) body?.cancel();
+      if (status !== 200 || !read?.whole) return null;
+      return readModels(JSON.parse(new TextDecoder().decode(read.bytes)), provider, entry.descriptor.kind);
     } catch {
       // A list that cannot be read is no list; the ones of other accounts still count.
       return null;
@@ -218,25 +221,4 @@ export function readModels(body: unknown, provider: ProviderId, kind: ProviderKi
     const id = entry[kind === "codex" ? "slug" : "id"];
     return typeof id === "string" && id !== "" ? [{ id, provider, entry }] : [];
   });
-}
-
-async function readUpTo(
-  body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
-  limitBytes: number,
-): Promise<Uint8Array | null> {
-  if (body === null) return null;
-  const chunks: Uint8Array[] = [];
-  let total = 0;
-  for await (const chunk of body) {
-    total += chunk.length;
-    if (total > limitBytes) return null;
-    chunks.push(chunk);
-  }
-  const whole = new Uint8Array(total);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.length;
-  }
-  return whole;
 }

@@ -125,7 +125,7 @@ function decodeBody(
 }
 
 /** What was read already, then the rest as it comes. */
-export function prefixed(
+function prefixed(
   chunks: Uint8Array<ArrayBuffer>[],
   reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>,
 ): ReadableStream<Uint8Array<ArrayBuffer>> {

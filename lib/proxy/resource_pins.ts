@@ -7,8 +7,8 @@ import type { AccountId } from "../core/domain.ts";
 import type { UpstreamResponse } from "../ports.ts";
 import { findMember, readStringValue, scanTopLevel } from "../protocol/json_scan.ts";
 import type { RouteMatch } from "../protocol/route.ts";
+import { readWhole, streamBody } from "./answer_body.ts";
 import type { ProxyDeps } from "./deps.ts";
-import { concat, prefixed } from "./request_body.ts";
 
 /** Uploads are finished within minutes and calls end within hours; a day covers both. */
 const PIN_MS = 86_400_000;
@@ -50,11 +50,15 @@ export async function pinAnswer(
     case "realtime_calls": {
       const call = readCallId(response.headers.get("location"));
       if (call !== null) pin(deps, "call", call, account);
-      return response.body;
+      return passed(response);
     }
     default:
-      return response.body;
+      return passed(response);
   }
+}
+
+function passed({ body }: UpstreamResponse): BodyInit | null {
+  return body === null ? null : streamBody(body, [], () => {});
 }
 
 async function pinFile(
@@ -62,22 +66,13 @@ async function pinFile(
   account: AccountId,
   response: UpstreamResponse,
 ): Promise<BodyInit | null> {
-  if (response.body === null) return null;
-  const reader = response.body.getReader();
-  const chunks: Uint8Array<ArrayBuffer>[] = [];
-  let total = 0;
-  while (total <= FILE_ANSWER_BYTES) {
-    const { done, value } = await reader.read();
-    if (done) {
-      const bytes = concat(chunks, total);
-      const id = readFileId(bytes);
-      if (id !== null) pin(deps, "file", id, account);
-      return bytes;
-    }
-    chunks.push(value);
-    total += value.length;
-  }
-  return prefixed(chunks, reader);
+  const { body } = response;
+  if (body === null) return null;
+  const read = await readWhole(body, response.contentLength, FILE_ANSWER_BYTES);
+  if (!read.whole) return streamBody(body, read.begun, () => {});
+  const id = readFileId(read.bytes);
+  if (id !== null) pin(deps, "file", id, account);
+  return read.bytes;
 }
 
 function readFileId(bytes: Uint8Array<ArrayBuffer>): string | null {

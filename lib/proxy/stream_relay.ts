@@ -153,14 +153,14 @@ export function relayStream(
     traffic.openStreams--;
     options.onEnd(result);
   };
-  let controller: ReadableByteStreamController;
+  let controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>;
   const watch = new IdleWatch(
     options.clock,
     options.idleMs,
     () => stream.expire({ kind: "transport", cause: "idle_timeout", pooled: false }),
     options.keepaliveMs,
     () => {
-      if (!over && (controller.desiredSize ?? 0) >= 0) controller.enqueue(KEEPALIVE.slice());
+      if (!over && (controller.desiredSize ?? 0) >= 0) controller.enqueue(KEEPALIVE);
     },
   );
   const finish = (): void => {
@@ -176,8 +176,7 @@ export function relayStream(
     }
     controller.close();
   };
-  return new ReadableStream({
-    type: "bytes",
+  return new ReadableStream<Uint8Array<ArrayBuffer>>({
     start(created) {
       controller = created;
       // Until the client has what was held, which may be cut anywhere, and asks for more, nobody is silent.
@@ -209,7 +208,7 @@ export function relayStream(
       stream.cancel();
       end({ kind: "cancelled" });
     },
-  });
+  }, { highWaterMark: 0 });
 }
 
 /**

@@ -17,8 +17,7 @@ import {
   SUCCESS,
 } from "./attempt_runner.ts";
 import type { ProxyDeps } from "./deps.ts";
-import { joinBytes } from "./answer_stream.ts";
-import { HeldBytes } from "./held_bytes.ts";
+import { readWhole, streamBody, type WholeBody } from "./answer_body.ts";
 import { failOpen, withholdingSlot } from "./recovery.ts";
 import { evidenceOf } from "./stream_answer.ts";
 import { encode } from "./translation.ts";
@@ -39,32 +38,24 @@ export async function readWholeAnswer(
     return { kind: "committed", response: new Response(null, { status: response.status, headers }) };
   }
   if (response.body === null) return attempting.fail({ kind: "malformed", detail: "no_body" });
-  const reader = response.body.getReader();
-  const held = new HeldBytes();
-  const slot = withholdingSlot(input);
-  const { maxBufferBytes } = deps.config().streaming.recovery;
+  let read: WholeBody;
   try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      held.add(value);
-      if (slot !== null && slot.live) {
-        if (held.length <= maxBufferBytes) slot.hold(held.length);
-        else {
-          failOpen(deps, input, "overflow");
-          slot.release();
-        }
-      }
-      if (held.length <= WHOLE_ANSWER_LIMIT_BYTES) continue;
-      if (attempting.answer === null) return streamOn(deps, input, response, headers, held.take(), reader);
-      // What has to be translated cannot stream on.
-      reader.cancel().catch(() => {});
-      return attempting.fail({ kind: "malformed", detail: "answer_too_large" });
-    }
+    read = await readWhole(
+      response.body,
+      response.contentLength,
+      WHOLE_ANSWER_LIMIT_BYTES,
+      noteHeld(deps, input),
+    );
   } catch (error) {
     return attempting.fail(deps.upstream.bodyFailure(error));
   }
-  const bytes = deps.upstream.undoMissingLabel(joinBytes(held.take()), WHOLE_ANSWER_LIMIT_BYTES);
+  if (!read.whole) {
+    if (attempting.answer === null) return streamOn(deps, input, response, headers, read.begun);
+    // What has to be translated cannot stream on.
+    response.body.cancel();
+    return attempting.fail({ kind: "malformed", detail: "answer_too_large" });
+  }
+  const bytes = deps.upstream.undoMissingLabel(read.bytes, WHOLE_ANSWER_LIMIT_BYTES);
   const problem = checkDocument(bytes, attempting.upstreamProtocol);
   if (problem.kind === "malformed") return attempting.fail({ kind: "malformed", detail: problem.detail });
   if (problem.kind === "error") {
@@ -97,6 +88,18 @@ export async function readWholeAnswer(
 }
 
 const JSON_TYPE = "application/json";
+
+/** Under recovery the bytes read so far are held back, and counted, up to its bound. */
+function noteHeld(deps: ProxyDeps, input: AttemptInput): (readBytes: number) => void {
+  const slot = withholdingSlot(input);
+  const { maxBufferBytes } = deps.config().streaming.recovery;
+  return (readBytes) => {
+    if (slot === null || !slot.live) return;
+    if (readBytes <= maxBufferBytes) return slot.hold(readBytes);
+    failOpen(deps, input, "overflow");
+    slot.release();
+  };
+}
 
 type Document =
   | { readonly kind: "good"; readonly usage: TokenUsage | null }
@@ -152,54 +155,28 @@ function isEmptyList(bytes: Uint8Array, start: number, end: number): boolean {
   return DECODER.decode(bytes.subarray(start + 1, end - 1)).trim() === "";
 }
 
-/** Too large to be kept: committed now, prefix and rest unchanged. */
+/** Too large to be kept: committed now, what was read and the rest unchanged. */
 function streamOn(
   deps: ProxyDeps,
   input: AttemptInput,
   response: UpstreamResponse,
   headers: Headers,
-  chunks: Uint8Array<ArrayBuffer>[],
-  reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>,
+  begun: readonly Uint8Array<ArrayBuffer>[],
 ): AttemptResult {
   const { launch, hooks } = input;
   input.slot?.release();
   hooks.commit(launch);
-  let over = false;
-  const end = (evidence: "success" | "cancelled" | { error: unknown }): void => {
-    if (over) return;
-    over = true;
-    if (evidence === "success") hooks.finished(launch, SUCCESS, response.status, null);
-    else if (evidence === "cancelled") {
+  const body = streamBody(response.body!, begun, (end) => {
+    if (end === "whole") hooks.finished(launch, SUCCESS, response.status, null);
+    else if (end === "cancelled") {
       hooks.finished(
         launch,
         { ...SUCCESS, kind: "cancelled", row: 45, origin: "client" },
         response.status,
         null,
       );
-    } else hooks.bodyBroke(launch, deps.upstream.bodyFailure(evidence.error), response.status);
-  };
-  const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
-    async pull(controller) {
-      const first = chunks.shift();
-      if (first !== undefined) return controller.enqueue(first);
-      try {
-        const { done, value } = await reader.read();
-        if (!done) {
-          deps.traffic.bytesToClients += value.length;
-          return controller.enqueue(value);
-        }
-        end("success");
-        controller.close();
-      } catch (error) {
-        end({ error });
-        controller.error(error);
-      }
-    },
-    cancel() {
-      reader.cancel().catch(() => {});
-      end("cancelled");
-    },
-  }, { highWaterMark: 0 });
-  headers.set("content-type", response.headers.get("content-type") ?? "application/json");
+    } else hooks.bodyBroke(launch, deps.upstream.bodyFailure(end.error), response.status);
+  }, (bytes) => void (deps.traffic.bytesToClients += bytes));
+  headers.set("content-type", response.headers.get("content-type") ?? JSON_TYPE);
   return { kind: "committed", response: new Response(body, { status: response.status, headers }) };
 }

@@ -1,10 +1,8 @@
 /**
  * Undoes content codings of answers, also where label and bytes disagree (field case B079).
  *
- * `fetch` itself undoes a body labelled exactly `gzip` or `br`, natively and without a hop in JavaScript; that is
- * why nothing else is asked for. What an upstream sends regardless (zstd, deflate, stacked codings, plain bytes
- * under a label) is undone here. Bodies without a label pass untouched, because a look at their first bytes would
- * cost every answer a hop (50 us, half a request); whoever has read one whole asks `undoMissingLabel`.
+ * Bodies without a label pass untouched, and so do plain bytes under a label that can be told from them; whoever has
+ * read an unlabelled body whole asks `undoMissingLabel`.
  */
 import { pipeline, Readable, type Transform } from "node:stream";
 import {
@@ -16,12 +14,11 @@ import {
   gunzipSync,
   zstdDecompressSync,
 } from "node:zlib";
+import type { AnswerBody } from "../ports.ts";
 import { UndecodableBody } from "./transport_error.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
-type Body = ReadableStream<Bytes>;
-
-/** What is asked of upstreams: the codings `fetch` undoes natively. */
+/** What is asked of upstreams. */
 export const ACCEPTED_CODINGS = "gzip,br";
 
 /** A packed answer that is not an event stream may unpack to this much; more is a bomb (B167). */
@@ -30,33 +27,27 @@ export const UNPACKED_LIMIT_BYTES = 67_108_864;
 /** Nobody stacks more than two codings; more is an attack or an accident. */
 const MAX_CODINGS = 2;
 
-export interface DecodedBody {
-  readonly body: Body;
-  /** True when the bytes are no longer those of the wire, so that coding and length headers must go. */
-  readonly changed: boolean;
-}
-
 /**
  * @param encoding  `content-encoding` as received, or null.
  * @param eventStream  the body is unbounded by nature and read as it comes.
  * @param limitBytes  bound for everything packed that is not an event stream.
+ * @returns `null` when the bytes are those of the wire; else coding and length headers no longer hold.
  */
 export function decodeAnswer(
-  body: Body,
+  body: AnswerBody,
   encoding: string | null,
   eventStream: boolean,
   limitBytes: number = UNPACKED_LIMIT_BYTES,
-): DecodedBody {
+): AnswerBody | null {
   const codings = parseCodings(encoding);
-  if (codings.length === 0) return { body, changed: false };
-  const native = codings.length === 1 && (codings[0] === "gzip" || codings[0] === "br");
-  if (native) return { body: eventStream ? body : bounded(body, limitBytes), changed: true };
-  return { body: unpack(body, codings, eventStream ? Infinity : limitBytes), changed: true };
+  if (codings.length === 0) return null;
+  const plain = layers(body, codings, eventStream ? Infinity : limitBytes);
+  return new IteratedBody(plain, () => body.cancel());
 }
 
-/** As `decodeAnswer`, for a body that did not come through `fetch`: nothing has been undone yet. */
-export function unpackAnswer(body: Body, encoding: string | null): Body {
-  return unpack(body, parseCodings(encoding), UNPACKED_LIMIT_BYTES);
+/** As `decodeAnswer`, for a body that did not come over an `Upstream`. */
+export function unpackAnswer(source: AsyncIterable<Bytes>, encoding: string | null): AnswerBody {
+  return new IteratedBody(layers(source, parseCodings(encoding), UNPACKED_LIMIT_BYTES), () => {});
 }
 
 /**
@@ -85,13 +76,13 @@ function parseCodings(encoding: string | null): readonly string[] {
 }
 
 /** Takes the codings off one by one; each layer first looks whether the bytes really are what the label says. */
-function unpack(body: Body, codings: readonly string[], limitBytes: number): Body {
-  return fromGenerator(layers(body, codings, limitBytes), body);
-}
-
-async function* layers(body: Body, codings: readonly string[], limitBytes: number): AsyncGenerator<Bytes> {
+async function* layers(
+  source: AsyncIterable<Bytes>,
+  codings: readonly string[],
+  limitBytes: number,
+): AsyncGenerator<Bytes> {
   if (codings.length > MAX_CODINGS) throw new UndecodableBody("undecodable_body");
-  let layer: AsyncIterable<Bytes> = readAll(body);
+  let layer = source;
   for (const coding of codings.toReversed()) {
     const peeked = await peek(layer);
     const transform = chooseDecoder(coding, peeked.head);
@@ -199,10 +190,6 @@ async function* inflate(source: AsyncIterable<Bytes>, transform: Transform): Asy
   }
 }
 
-function bounded(body: Body, limitBytes: number): Body {
-  return fromGenerator(limited(readAll(body), limitBytes), body);
-}
-
 async function* limited(source: AsyncIterable<Bytes>, limitBytes: number): AsyncGenerator<Bytes> {
   let totalBytes = 0;
   for await (const chunk of source) {
@@ -212,35 +199,58 @@ async function* limited(source: AsyncIterable<Bytes>, limitBytes: number): Async
   }
 }
 
-/** Reads a stream; leaving early cancels it, so that its connection is closed. */
-async function* readAll(body: Body): AsyncGenerator<Bytes> {
-  const reader = body.getReader();
-  let ended = false;
-  try {
-    while (true) {
-      const { done, value } = await reader.read();
-      if (done) {
-        ended = true;
-        return;
-      }
-      yield value;
-    }
-  } finally {
-    if (!ended) await reader.cancel().catch(() => {});
-  }
-}
+/** A generator's bytes as a body. */
+class IteratedBody implements AnswerBody {
+  readonly #bytes: AsyncGenerator<Bytes>;
+  readonly #letGo: () => void;
+  #rest: Bytes | null = null;
+  #over = false;
 
-/** `source` is cancelled here when the answer is dropped before anybody read from it: a generator never begun runs no `finally`. */
-function fromGenerator(generator: AsyncGenerator<Bytes>, source: Body): Body {
-  return new ReadableStream<Bytes>({
-    async pull(controller) {
-      const next = await generator.next();
-      if (next.done) controller.close();
-      else controller.enqueue(next.value);
-    },
-    async cancel(reason) {
-      await generator.return(undefined);
-      if (!source.locked) await source.cancel(reason);
-    },
-  }, { highWaterMark: 0 });
+  /** @param letGo  ends the source, also while it is being read. */
+  constructor(bytes: AsyncGenerator<Bytes>, letGo: () => void) {
+    this.#bytes = bytes;
+    this.#letGo = letGo;
+  }
+
+  async read(into?: Bytes): Promise<Bytes | null> {
+    const piece = this.#rest ?? await this.#next();
+    this.#rest = null;
+    if (piece === null || into === undefined) return piece;
+    const count = Math.min(piece.length, into.length);
+    into.set(piece.subarray(0, count));
+    if (count < piece.length) this.#rest = piece.subarray(count);
+    return into.subarray(0, count);
+  }
+
+  cancel(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#rest = null;
+    this.#letGo();
+    this.#bytes.return(undefined).catch(() => {});
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Bytes> {
+    try {
+      for (let piece = await this.read(); piece !== null; piece = await this.read()) yield piece;
+    } finally {
+      this.cancel();
+    }
+  }
+
+  async #next(): Promise<Bytes | null> {
+    if (this.#over) return null;
+    try {
+      const { done, value } = await this.#bytes.next();
+      // Let go meanwhile: what came is for nobody.
+      if (!done && !this.#over) return value;
+    } catch (error) {
+      if (!this.#over) {
+        this.cancel();
+        throw error;
+      }
+    }
+    this.#over = true;
+    return null;
+  }
 }

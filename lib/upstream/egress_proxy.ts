@@ -4,7 +4,11 @@
  * One decision for HTTP, WebSocket, refresh and usage alike (B152). There is no second way: a proxy that fails is
  * a failure, never a reason to go direct.
  */
-import type { Endpoint } from "./connect_probe.ts";
+/** What a connection is made to; the name without brackets. */
+export interface Endpoint {
+  readonly hostname: string;
+  readonly port: number;
+}
 
 export type ProxyScheme = "http" | "https" | "socks5";
 
@@ -36,13 +40,6 @@ const VARIABLES = {
   allProxy: ["all_proxy", "ALL_PROXY"],
   noProxy: ["no_proxy", "NO_PROXY"],
 } as const;
-
-/** Variables that Deno's own client obeys and that a direct client must not see. */
-export const PROXY_VARIABLES: readonly string[] = [
-  ...VARIABLES.httpProxy,
-  ...VARIABLES.httpsProxy,
-  ...VARIABLES.allProxy,
-];
 
 export function readProxyEnvironment(lookup: (name: string) => string | undefined): ProxyEnvironment {
   const read = (names: readonly string[]) => names.map(lookup).find((value) => value) ?? "";

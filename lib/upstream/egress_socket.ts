@@ -7,8 +7,7 @@ import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { TransportCause } from "../core/evidence.ts";
 import type { Clock } from "../ports.ts";
-import type { Endpoint } from "./connect_probe.ts";
-import { type EgressProxy, endpointOf } from "./egress_proxy.ts";
+import { type EgressProxy, type Endpoint, endpointOf } from "./egress_proxy.ts";
 import { openTunnel } from "./proxy_tunnel.ts";
 
 export type SocketResult =
@@ -45,6 +44,8 @@ export async function openSocket(
   }
 }
 
+const SECURE_SCHEMES: ReadonlySet<string> = new Set(["wss:", "https:"]);
+
 class SocketAttempt {
   readonly #request: SocketRequest;
   readonly #failed = Promise.withResolvers<null>();
@@ -74,7 +75,7 @@ class SocketAttempt {
     const destination = endpointOf(target);
     let socket = await this.#tcp(proxy ?? destination, proxy !== null);
     if (socket !== null && proxy !== null) socket = await this.#tunnel(socket, proxy, destination);
-    if (socket === null || target.protocol !== "wss:") return socket;
+    if (socket === null || !SECURE_SCHEMES.has(target.protocol)) return socket;
     return await this.#tls(socket, destination.hostname, caCerts, false);
   }
 

@@ -18,23 +18,23 @@ export async function readErrorBody(
   clock: Clock,
 ): Promise<Uint8Array<ArrayBuffer>> {
   if (response.body === null) return new Uint8Array();
-  const reader = response.body.getReader();
-  const limit = clock.schedule(clock.now() + ERROR_BODY_WAIT_MS, () => void reader.cancel().catch(() => {}));
+  const { body } = response;
+  const limit = clock.schedule(clock.now() + ERROR_BODY_WAIT_MS, () => body.cancel());
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let readBytes = 0;
   try {
     while (readBytes < limitBytes) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      const kept = value.subarray(0, limitBytes - readBytes);
+      const piece = await body.read();
+      if (piece === null) break;
+      const kept = piece.subarray(0, limitBytes - readBytes);
       chunks.push(kept);
       readBytes += kept.length;
     }
-    if (readBytes >= limitBytes) await reader.cancel();
   } catch {
     // What was read before the failure still counts.
   } finally {
     limit.cancel();
+    body.cancel();
   }
   const whole = chunks.length === 1 ? chunks[0]! : new Uint8Array(await new Blob(chunks).arrayBuffer());
   return undoMissingLabel(whole, limitBytes);

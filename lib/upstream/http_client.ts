@@ -2,36 +2,33 @@
  * The one way out for HTTP: one call of `send` is one request on the wire (design.md rulings 10, 15, 16, 18).
  *
  * Connections speak HTTP/1.1 only. Over HTTP/2 all streams of a host share one connection: a slow reader would hold
- * the others back, the peer's stream limit would queue them without a word, and the runtime repeats refused streams
- * by itself.
+ * the others back, and the peer's stream limit would queue them without a word.
  */
-import type { Evidence } from "../core/evidence.ts";
-import type { Clock, Upstream, UpstreamRequest, UpstreamResponse, UpstreamResult } from "../ports.ts";
-import type { Endpoint } from "./connect_probe.ts";
-import { decodeAnswer, undoMissingLabel } from "./content_coding.ts";
-import {
-  basicAuthorization,
-  createEgress,
-  type Egress,
-  type EgressProxy,
-  endpointOf,
-  PROXY_VARIABLES,
-} from "./egress_proxy.ts";
+import type { Evidence, TransportCause } from "../core/evidence.ts";
+import type {
+  AnswerBody,
+  Clock,
+  Scheduled,
+  Upstream,
+  UpstreamRequest,
+  UpstreamResponse,
+  UpstreamResult,
+} from "../ports.ts";
+import { ConnectionPool } from "./connection_pool.ts";
+import { type Destination, openWire } from "./connector.ts";
+import { ACCEPTED_CODINGS, decodeAnswer, undoMissingLabel } from "./content_coding.ts";
+import { basicAuthorization, createEgress, type Egress, type ProxyEnvironment } from "./egress_proxy.ts";
 import { ERROR_BODY_LIMIT_BYTES, readErrorBody } from "./error_body.ts";
-import type { ProxyEnvironment } from "./egress_proxy.ts";
-import { HeadWatch } from "./head_watch.ts";
+import { type Answer, HttpConnection } from "./http_connection.ts";
+import { writeRequestHead } from "./http_head.ts";
 import { outgoingBody } from "./outgoing_body.ts";
 import {
   AttemptEnded,
   CLIENT_CANCELLED,
   readBodyFailure,
   readSendFailure,
-  type SendContext,
+  transport,
 } from "./transport_error.ts";
-
-/** Below the 60 or 75 s after which common servers close an idle connection, so that we close first. */
-export const POOL_IDLE_MS = 55_000;
-const POOL_MAX_IDLE_PER_HOST = 512;
 
 export interface UpstreamOptions {
   readonly clock: Clock;
@@ -48,18 +45,12 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 }
 
 /** How requests to one origin leave: settled once, looked up for each request. */
-interface Way {
-  readonly pooled: Deno.HttpClient;
-  readonly fresh: Deno.HttpClient;
-  readonly proxy: EgressProxy | null;
-  /** What a connect probe knocks at. */
-  readonly endpoint: Endpoint;
-  /** The request goes to the proxy as it stands, not through a tunnel: a 407 is the proxy's own word. */
-  readonly forwarded: boolean;
-  /** `proxy-authorization` that `fetch` leaves out: of forwarded requests to an https proxy. */
+interface Way extends Destination {
+  readonly pool: ConnectionPool;
+  /** Value of `host`. */
+  readonly host: string;
+  /** `proxy-authorization` of forwarded requests, or null. */
   readonly proxyAuthorization: string | null;
-  /** True once an answer came over a pooled connection, which may lie idle in the pool since. */
-  answered: boolean;
 }
 
 class HttpUpstream implements Upstream {
@@ -67,7 +58,6 @@ class HttpUpstream implements Upstream {
   readonly #egress: Egress;
   readonly #caCerts: readonly string[];
   readonly #ways = new Map<string, Way>();
-  readonly #clients = new Map<string, Pick<Way, "pooled" | "fresh">>();
 
   constructor(options: UpstreamOptions) {
     this.#clock = options.clock;
@@ -76,46 +66,30 @@ class HttpUpstream implements Upstream {
   }
 
   async send(request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamResult> {
-    if (signal.aborted) return { ok: false, evidence: CLIENT_CANCELLED };
-    const controller = new AbortController();
-    // An abort reaches the body only while somebody holds the response (seen on 2.9.6): the runtime ties the two by
-    // weak references. The listener holds it, and the caller's signal holds the listener.
-    const held: { response: Response | null } = { response: null };
-    const cancel = () => {
-      controller.abort(new AttemptEnded(CLIENT_CANCELLED));
-      held.response = null;
-    };
-    // Stays on after the head, so that the caller's signal also ends the body.
-    signal.addEventListener("abort", cancel, { once: true });
-    const outgoing = outgoingBody(request.body, request.bodyLength);
-    let proxy: SendContext["proxy"] = "none";
-    let maybePooled = false;
-    let watch: HeadWatch | null = null;
-    try {
-      const way = this.#way(request.url);
-      // Without a body there is nothing that keeps `fetch` from repeating a request whose pooled connection died.
-      const alone = request.fresh || outgoing.body === null;
-      proxy = way.proxy === null ? "none" : way.forwarded ? "forward" : "tunnel";
-      maybePooled = !alone && way.answered;
-      watch = new HeadWatch(this.#clock, request, way, controller);
-      const response = await fetch(request.url, {
-        method: request.method,
-        headers: outgoingHeaders(request.headers, way.proxyAuthorization),
-        body: outgoing.body,
-        redirect: "manual",
-        client: alone ? way.fresh : way.pooled,
-        signal: controller.signal,
-      });
-      watch.stop();
-      held.response = response;
-      if (!alone) way.answered = true;
-      return present(response, way.forwarded);
-    } catch (error) {
-      watch?.stop();
-      signal.removeEventListener("abort", cancel);
-      if (outgoing.sourceFailed()) return { ok: false, evidence: CLIENT_CANCELLED };
-      return { ok: false, evidence: readSendFailure(error, { proxy, maybePooled }) };
+    if (signal.aborted) return failed(CLIENT_CANCELLED);
+    const url = URL.canParse(request.url) ? new URL(request.url) : null;
+    // What is no address is refused like an address nobody listens at.
+    if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
+      return failed(transport("refused"));
     }
+    const way = this.#way(url);
+    const nowMs = this.#clock.now();
+    const firstByteAtMs = request.firstByteTimeoutMs === 0 ? Infinity : nowMs + request.firstByteTimeoutMs;
+    let connection = request.fresh ? null : way.pool.take(nowMs);
+    if (connection === null) {
+      const opened = await openWire(
+        way,
+        this.#caCerts,
+        connectLimit(way, nowMs + request.connectTimeoutMs, firstByteAtMs),
+        this.#clock,
+        signal,
+      );
+      if (!opened.ok) {
+        return failed(opened.cause === "cancelled" ? CLIENT_CANCELLED : transport(opened.cause));
+      }
+      connection = new HttpConnection(opened.wire);
+    }
+    return await this.#exchange(request, way, url, connection, firstByteAtMs, signal);
   }
 
   bodyFailure(error: unknown): Evidence {
@@ -131,120 +105,103 @@ class HttpUpstream implements Upstream {
   }
 
   close(): void {
-    for (const { pooled, fresh } of this.#clients.values()) {
-      pooled.close();
-      fresh.close();
-    }
-    this.#clients.clear();
+    for (const { pool } of this.#ways.values()) pool.close();
     this.#ways.clear();
   }
 
-  #way(url: string): Way {
-    // Scheme and authority as text: a lookup without parsing, the same for all paths of one base.
-    const slash = url.indexOf("/", "https://".length);
-    const origin = slash < 0 ? url : url.slice(0, slash);
-    const known = this.#ways.get(origin);
-    if (known !== undefined) return known;
-    const target = new URL(url);
-    if (target.protocol !== "http:" && target.protocol !== "https:") {
-      throw new TypeError(`Cannot send: scheme must be http or https, got ${target.protocol}`);
+  async #exchange(
+    request: UpstreamRequest,
+    way: Way,
+    url: URL,
+    connection: HttpConnection,
+    firstByteAtMs: number,
+    signal: AbortSignal,
+  ): Promise<UpstreamResult> {
+    const { reused } = connection;
+    const end = (evidence: Evidence) => connection.fail(new AttemptEnded(evidence));
+    const cancel = () => end(CLIENT_CANCELLED);
+    // Stays on after the head, so that the caller's signal also ends the body.
+    signal.addEventListener("abort", cancel, { once: true });
+    if (signal.aborted) cancel();
+    const limit: Scheduled | null = firstByteAtMs === Infinity
+      ? null
+      : this.#clock.schedule(firstByteAtMs, () => end(transport("first_byte_timeout")));
+    const outgoing = outgoingBody(request.body, request.bodyLength, cancel);
+    try {
+      const answer = await connection.exchange({
+        method: request.method,
+        head: headOf(request, way, url, outgoing.framing),
+        body: outgoing.body,
+      }, () => {
+        signal.removeEventListener("abort", cancel);
+        if (request.fresh) connection.close();
+        else way.pool.put(connection, this.#clock.now());
+      });
+      return present(answer, way.forwarded);
+    } catch (error) {
+      signal.removeEventListener("abort", cancel);
+      return failed(readSendFailure(error, reused));
+    } finally {
+      limit?.cancel();
     }
-    const proxy = this.#egress.proxyFor(target);
-    const forwarded = proxy !== null && proxy.scheme !== "socks5" && target.protocol === "http:";
+  }
+
+  #way(url: URL): Way {
+    const known = this.#ways.get(url.origin);
+    if (known !== undefined) return known;
+    const proxy = this.#egress.proxyFor(url);
+    const forwarded = proxy !== null && proxy.scheme !== "socks5" && url.protocol === "http:";
     const way: Way = {
-      ...this.#clientsFor(proxy),
+      target: url,
       proxy,
-      endpoint: proxy ?? endpointOf(target),
       forwarded,
-      proxyAuthorization: forwarded && proxy.scheme === "https" ? basicAuthorization(proxy) : null,
-      answered: false,
+      pool: new ConnectionPool(),
+      host: url.host,
+      proxyAuthorization: forwarded ? basicAuthorization(proxy) : null,
     };
-    this.#ways.set(origin, way);
+    this.#ways.set(url.origin, way);
     return way;
   }
-
-  #clientsFor(proxy: EgressProxy | null): Pick<Way, "pooled" | "fresh"> {
-    const key = proxy === null ? "direct" : `${proxy.scheme}://${proxy.hostname}:${proxy.port}`;
-    const known = this.#clients.get(key);
-    if (known !== undefined) return known;
-    const common = { http2: false, caCerts: [...this.#caCerts], ...proxyOption(proxy) };
-    const made = withoutProxyVariables(() => ({
-      pooled: Deno.createHttpClient({
-        ...common,
-        poolMaxIdlePerHost: POOL_MAX_IDLE_PER_HOST,
-        poolIdleTimeout: POOL_IDLE_MS,
-      }),
-      fresh: Deno.createHttpClient({ ...common, poolMaxIdlePerHost: 0 }),
-    }));
-    this.#clients.set(key, made);
-    return made;
-  }
 }
 
-function present(response: Response, forwarded: boolean): UpstreamResult {
-  const { status, headers, body } = response;
+function connectLimit(
+  way: Way,
+  connectAtMs: number,
+  firstByteAtMs: number,
+): { readonly atMs: number; readonly cause: TransportCause } {
+  if (firstByteAtMs <= connectAtMs) return { atMs: firstByteAtMs, cause: "first_byte_timeout" };
+  return { atMs: connectAtMs, cause: way.proxy === null ? "connect_timeout" : "egress_proxy" };
+}
+
+function headOf(request: UpstreamRequest, way: Way, url: URL, framing: number | "chunked" | null): string {
+  const path = url.pathname + url.search;
+  const line = { method: request.method, target: way.forwarded ? url.origin + path : path, host: way.host };
+  const extra = way.proxyAuthorization === null ? {} : { "proxy-authorization": way.proxyAuthorization };
+  return writeRequestHead(line, request.headers, { "accept-encoding": ACCEPTED_CODINGS, ...extra }, framing);
+}
+
+function present(answer: Answer, forwarded: boolean): UpstreamResult {
+  const { head: { status, headers, framing }, body } = answer;
   if (status < 200 || status > 599) {
-    return refuse(response, { kind: "malformed", detail: "unexpected_status" });
+    return refuse(body, { kind: "malformed", detail: "unexpected_status" });
   }
-  if (forwarded && status === 407) {
-    return refuse(response, { kind: "transport", cause: "egress_proxy", pooled: false });
-  }
+  if (forwarded && status === 407) return refuse(body, transport("egress_proxy"));
   if (body === null) return { ok: true, response: { status, headers, body, contentLength: null } };
   const eventStream = headers.get("content-type")?.toLowerCase().startsWith("text/event-stream") ?? false;
-  const decoded = decodeAnswer(
-    body as ReadableStream<Uint8Array<ArrayBuffer>>,
-    headers.get("content-encoding"),
-    eventStream,
-  );
-  if (!decoded.changed) {
-    return {
-      ok: true,
-      response: { status, headers, body: decoded.body, contentLength: readLength(headers) },
-    };
+  const decoded = decodeAnswer(body, headers.get("content-encoding"), eventStream);
+  if (decoded !== null) {
+    headers.delete("content-encoding");
+    headers.delete("content-length");
   }
-  const honest = new Headers(headers);
-  honest.delete("content-encoding");
-  honest.delete("content-length");
-  return { ok: true, response: { status, headers: honest, body: decoded.body, contentLength: null } };
+  const contentLength = decoded === null && framing.kind === "length" ? framing.bytes : null;
+  return { ok: true, response: { status, headers, body: decoded ?? body, contentLength } };
 }
 
-function refuse(response: Response, evidence: Evidence): UpstreamResult {
-  response.body?.cancel().catch(() => {});
+function refuse(body: AnswerBody | null, evidence: Evidence): UpstreamResult {
+  body?.cancel();
+  return failed(evidence);
+}
+
+function failed(evidence: Evidence): UpstreamResult {
   return { ok: false, evidence };
-}
-
-function readLength(headers: Headers): UpstreamResponse["contentLength"] {
-  const text = headers.get("content-length");
-  return text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null;
-}
-
-/** The caller's headers; the choice of codings is left to `fetch`, which asks for what it undoes natively. */
-function outgoingHeaders(headers: Headers, proxyAuthorization: string | null): Headers {
-  if (!headers.has("accept-encoding") && proxyAuthorization === null) return headers;
-  const own = new Headers(headers);
-  own.delete("accept-encoding");
-  if (proxyAuthorization !== null) own.set("proxy-authorization", proxyAuthorization);
-  return own;
-}
-
-function proxyOption(proxy: EgressProxy | null): Pick<Deno.CreateHttpClientOptions, "proxy"> {
-  if (proxy === null) return {};
-  const host = proxy.hostname.includes(":") ? `[${proxy.hostname}]` : proxy.hostname;
-  const url = `${proxy.scheme}://${host}:${proxy.port}`;
-  const basicAuth = proxy.credentials === null ? {} : { basicAuth: proxy.credentials };
-  return { proxy: { transport: proxy.scheme, url, ...basicAuth } };
-}
-
-/**
- * Makes clients that do not see the environment's proxies: Deno reads the variables while it makes a client, has no
- * option against it, and would apply its own reading of NO_PROXY besides ours. Synchronous, so nobody else sees it.
- */
-function withoutProxyVariables<T>(make: () => T): T {
-  const saved = PROXY_VARIABLES.map((name) => [name, Deno.env.get(name)] as const);
-  try {
-    for (const [name, value] of saved) if (value !== undefined) Deno.env.delete(name);
-    return make();
-  } finally {
-    for (const [name, value] of saved) if (value !== undefined) Deno.env.set(name, value);
-  }
 }

@@ -59,7 +59,7 @@ export function createOauthClient(upstream: Upstream, clock: Clock): TokenIssuer
         headers: refreshHeaders(call),
         body,
         bodyLength: body.length,
-        // A refresh token is good for one use: a pooled connection that died must not make `fetch` send it twice.
+        // A refresh token is good for one use: whether it arrived must never be a question of an idle connection.
         fresh: true,
         connectTimeoutMs: CONNECT_LIMIT_MS,
         firstByteTimeoutMs: FIRST_BYTE_LIMIT_MS,

@@ -2,12 +2,10 @@
  * Asks an egress proxy for a tunnel over a connected socket: HTTP CONNECT (RFC 9110 section 9.3.6) or SOCKS 5
  * (RFC 1928, RFC 1929).
  *
- * Only WebSockets need this; `fetch` speaks to proxies by itself. Sixty lines here instead of two packages, because
- * a tunnel that fails must be told from an upstream that fails.
+ * Sixty lines here instead of two packages, because a tunnel that fails must be told from an upstream that fails.
  */
 import { isIP, type Socket } from "node:net";
-import type { Endpoint } from "./connect_probe.ts";
-import { basicAuthorization, type EgressProxy } from "./egress_proxy.ts";
+import { basicAuthorization, type EgressProxy, type Endpoint } from "./egress_proxy.ts";
 import { SocketReader } from "./socket_reader.ts";
 
 /** @returns true when bytes written from now on reach the target. Ends early, with false, when the socket ends. */

@@ -7,7 +7,6 @@
  */
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { Readable } from "node:stream";
 // @ts-types="@types/ws"
 import { WebSocket } from "ws";
 import type { Evidence, TransportCause } from "../core/evidence.ts";
@@ -120,7 +119,7 @@ async function readRefusal(message: IncomingMessage, clock: Clock): Promise<Dial
   const coding = headers.get("content-encoding");
   // A cut body is an error of the stream, which is read below; unheard, it would end the process.
   message.on("error", () => {});
-  const body = unpackAnswer(Readable.toWeb(message) as ReadableStream<Uint8Array<ArrayBuffer>>, coding);
+  const body = unpackAnswer(message as AsyncIterable<Uint8Array<ArrayBuffer>>, coding);
   headers.delete("content-encoding");
   headers.delete("content-length");
   const bytes = await readErrorBody({ body }, ERROR_BODY_LIMIT_BYTES, clock);

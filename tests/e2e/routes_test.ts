@@ -109,8 +109,7 @@ for (const route of OVER_HTTP) {
     if (!repeated) assertEquals(JSON.parse(text).error.message, "simulated trouble");
   });
 
-  // The runtime itself would repeat what has no body; such a request takes no kept connection either (ruling 15).
-  const kept = repeated && route.methods.includes("POST");
+  const kept = repeated;
   Deno.test(`${route.name}: a kept connection that dies is ${kept ? "asked again once" : "not used"}`, async () => {
     await using rig = await startRig({ accounts: ["A"], config: { "request-retry": 0 }, checkScript: false });
     const account = rig.account("A");

@@ -2,6 +2,7 @@
 import type { Evidence } from "../../lib/core/evidence.ts";
 import { responsesDialect } from "../../lib/protocol/responses.ts";
 import { AnswerStream } from "../../lib/proxy/answer_stream.ts";
+import { bodyFrom } from "./answer_bodies.ts";
 
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder();
@@ -36,7 +37,7 @@ export class FedStream {
       cancel: () => void (this.cancelled = true),
     });
     this.stream = new AnswerStream({
-      body,
+      body: bodyFrom(body),
       headers: new Headers(),
       dialect: responsesDialect,
       translation: null,

@@ -12,10 +12,8 @@ import {
   silence,
   stream,
 } from "../../lib/demo/simulated_replies.ts";
-import type { Upstream, UpstreamRequest } from "../../lib/ports.ts";
-import { PROBE_LIMIT_MS } from "../../lib/upstream/connect_probe.ts";
+import type { AnswerBody, Upstream, UpstreamRequest } from "../../lib/ports.ts";
 import { FakeClock, settle } from "../support/fake_clock.ts";
-import { eventually } from "../support/eventually.ts";
 import { blackHole, rawServer } from "../support/rude_sockets.ts";
 import { answerOf, requestTo, send, testUpstream, textOf } from "../support/upstream_request.ts";
 
@@ -33,11 +31,11 @@ function streamOf(...chunks: Uint8Array<ArrayBuffer>[]): ReadableStream<Uint8Arr
 // ---------------------------------------------------------------- one send is one send (ruling 15)
 
 const sends: { name: string; make: () => Partial<UpstreamRequest>; pooled: boolean }[] = [
-  { name: "GET", make: () => ({ method: "GET", body: null }), pooled: false },
-  { name: "HEAD", make: () => ({ method: "HEAD", body: null }), pooled: false },
-  { name: "DELETE without body", make: () => ({ method: "DELETE", body: null }), pooled: false },
-  { name: "POST without body", make: () => ({ body: null }), pooled: false },
-  { name: "POST with an empty body", make: () => ({ body: new Uint8Array() }), pooled: false },
+  { name: "GET", make: () => ({ method: "GET", body: null }), pooled: true },
+  { name: "HEAD", make: () => ({ method: "HEAD", body: null }), pooled: true },
+  { name: "DELETE without body", make: () => ({ method: "DELETE", body: null }), pooled: true },
+  { name: "POST without body", make: () => ({ body: null }), pooled: true },
+  { name: "POST with an empty body", make: () => ({ body: new Uint8Array() }), pooled: true },
   { name: "POST with bytes", make: () => ({ body: BYTES }), pooled: true },
   { name: "PUT with bytes", make: () => ({ method: "PUT", body: BYTES }), pooled: true },
   { name: "DELETE with bytes", make: () => ({ method: "DELETE", body: BYTES }), pooled: true },
@@ -81,7 +79,7 @@ Deno.test("send() does not blame the pool when no connection can be in it yet", 
   });
 });
 
-Deno.test("send() shares connections between requests with bodies, unless they are fresh", async () => {
+Deno.test("send() shares connections between requests, unless they are fresh", async () => {
   const clock = new FakeClock();
   await using provider = await startSimulatedProvider({ clock });
   using upstream = testUpstream(clock);
@@ -240,7 +238,7 @@ for (const status of [101, 600, 999]) {
 
 // ---------------------------------------------------------------- limits (ruling 16)
 
-Deno.test("send() ends in connect_timeout when nothing answers the connection and the probe neither", async () => {
+Deno.test("send() ends in connect_timeout when nothing answers the connection", async () => {
   const clock = new FakeClock();
   using hole = await blackHole();
   using upstream = testUpstream(clock);
@@ -248,9 +246,6 @@ Deno.test("send() ends in connect_timeout when nothing answers the connection an
   await clock.advance(14_999);
   assertEquals(clock.pendingCount, 1);
   await clock.advance(1);
-  // The probe has begun: its own limit and the first-byte limit.
-  assertEquals(clock.pendingCount, 2);
-  await clock.advance(PROBE_LIMIT_MS);
   assertEquals(await pending, {
     ok: false,
     evidence: { kind: "transport", cause: "connect_timeout", pooled: false },
@@ -258,17 +253,29 @@ Deno.test("send() ends in connect_timeout when nothing answers the connection an
   assertEquals(clock.pendingCount, 0);
 });
 
-Deno.test("send() waits on when the probe gets through, up to the first-byte limit", async () => {
+Deno.test("send() ends in connect_timeout when a TLS handshake hangs", async () => {
+  const clock = new FakeClock();
+  const connected = Promise.withResolvers<void>();
+  await using server = await rawServer(() => connected.resolve());
+  using upstream = testUpstream(clock);
+  const pending = send(upstream, requestTo(`https://localhost:${server.port}/`));
+  await connected.promise;
+  await clock.advance(15_000);
+  assertEquals(await pending, {
+    ok: false,
+    evidence: { kind: "transport", cause: "connect_timeout", pooled: false },
+  });
+  assertEquals(clock.pendingCount, 0);
+});
+
+Deno.test("send() waits beyond the connect limit once it is connected, up to the first-byte limit", async () => {
   const clock = new FakeClock();
   await using provider = await startSimulatedProvider({ clock });
   using upstream = testUpstream(clock);
   provider.anyone.script(silence());
   const pending = send(upstream, requestTo(provider.url, { firstByteTimeoutMs: 60_000 }));
   await provider.hitCount(1);
-  await clock.advance(15_000);
-  // The probe's connection is opened and closed; then only the first-byte limit is left.
-  await eventually(() => clock.pendingCount === 1);
-  await clock.advance(44_999);
+  await clock.advance(59_999);
   assertEquals(clock.pendingCount, 1);
   await clock.advance(1);
   assertEquals(await pending, {
@@ -280,7 +287,7 @@ Deno.test("send() waits on when the probe gets through, up to the first-byte lim
   await provider.hits[0]!.left;
 });
 
-Deno.test("send() ends in first_byte_timeout without a probe when that limit is the shorter one", async () => {
+Deno.test("send() ends in first_byte_timeout when that limit is the shorter one", async () => {
   const clock = new FakeClock();
   await using provider = await startSimulatedProvider({ clock });
   using upstream = testUpstream(clock);
@@ -342,24 +349,24 @@ Deno.test("an aborted signal ends the body too, as client_cancelled", async () =
   provider.anyone.script(stream([created(), hold()]));
   const controller = new AbortController();
   const result = await upstream.send(requestTo(provider.url), controller.signal);
-  const reader = answerOf(result).body!.getReader();
-  await reader.read();
+  const body = answerOf(result).body!;
+  await body.read();
   controller.abort();
-  const error = await assertRejects(() => reader.read());
+  const error = await assertRejects(() => body.read());
   assertEquals(upstream.bodyFailure(error), { kind: "client_cancelled" });
   await provider.hits[0]!.left;
 });
 
-Deno.test("an aborted signal ends the body also when nobody but its reader is left to hold the answer", async () => {
+Deno.test("an aborted signal ends the body also when nobody but the reader is left to hold the answer", async () => {
   const clock = new FakeClock();
   await using provider = await startSimulatedProvider({ clock });
   using upstream = testUpstream(clock);
   provider.anyone.otherwise(stream([created(), hold()]));
-  const readers: ReadableStreamDefaultReader[] = [];
+  const bodies: AnswerBody[] = [];
   const controller = new AbortController();
-  for (let count = 0; count < 8; count++) readers.push(await openReader(upstream, provider.url, controller));
+  for (let count = 0; count < 8; count++) bodies.push(await openBody(upstream, provider.url, controller));
   makeGarbage();
-  const pending = readers.map((reader) => assertRejects(() => reader.read()));
+  const pending = bodies.map((body) => assertRejects(() => body.read()));
   await settle();
   controller.abort();
   for (const error of await Promise.all(pending)) {
@@ -368,15 +375,15 @@ Deno.test("an aborted signal ends the body also when nobody but its reader is le
   await Promise.all(provider.hits.map(({ left }) => left));
 });
 
-/** Reads the first chunk, and lets go of everything but the reader. */
-async function openReader(
+/** Reads the first chunk, and lets go of everything but the body. */
+async function openBody(
   upstream: Upstream,
   url: string,
   controller: AbortController,
-): Promise<ReadableStreamDefaultReader> {
-  const reader = answerOf(await upstream.send(requestTo(url), controller.signal)).body!.getReader();
-  await reader.read();
-  return reader;
+): Promise<AnswerBody> {
+  const { body } = answerOf(await upstream.send(requestTo(url), controller.signal));
+  await body!.read();
+  return body!;
 }
 
 /** Enough of it that the collector comes by, more than once. */
@@ -392,9 +399,10 @@ for (const contentType of ["text/event-stream", "application/json"]) {
     provider.anyone.otherwise(stream([created(), hold()], { "content-type": contentType }));
     for (const readFirst of [true, false]) {
       const result = await send(upstream, requestTo(provider.url));
-      const reader = answerOf(result).body!.getReader();
-      if (readFirst) await reader.read();
-      await reader.cancel();
+      const body = answerOf(result).body!;
+      if (readFirst) await body.read();
+      body.cancel();
+      assertEquals(await body.read(), null);
       await provider.hits.at(-1)!.left;
     }
   });

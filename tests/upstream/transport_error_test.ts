@@ -139,19 +139,19 @@ const bodies: { name: string; answer: string; reset?: boolean; want: Evidence }[
     want: transport("reset_in_body"),
   },
   {
-    name: "plain text said to be gzip",
-    answer: "content-encoding: gzip\r\n\r\nplain text, long enough",
-    want: UNDECODABLE,
-  },
-  {
     name: "plain text said to be br",
     answer: "content-encoding: br\r\n\r\nplain text, long enough",
     want: UNDECODABLE,
   },
   {
-    name: "an event stream said to be gzip",
-    answer: "content-type: text/event-stream\r\ncontent-encoding: gzip\r\n\r\ndata: {}\n\n",
+    name: "an event stream said to be br",
+    answer: "content-type: text/event-stream\r\ncontent-encoding: br\r\n\r\ndata: {}\n\n",
     want: UNDECODABLE,
+  },
+  {
+    name: "chunks that are none",
+    answer: "transfer-encoding: chunked\r\n\r\n3\r\nabcdef\r\n",
+    want: { kind: "malformed", detail: "bad_body_framing" },
   },
 ];
 for (const c of bodies) {

@@ -1,0 +1,95 @@
+/** Bodies of answers: read whole within a limit, or handed to the client as they come. */
+import type { AnswerBody } from "../ports.ts";
+import { concat } from "./request_body.ts";
+
+type Bytes = Uint8Array<ArrayBuffer>;
+
+export type WholeBody =
+  | { readonly whole: true; readonly bytes: Bytes }
+  /** Longer than the limit: what was read of it so far. */
+  | { readonly whole: false; readonly begun: readonly Bytes[] };
+
+/**
+ * Reads a body to its end, into memory that is taken once where the length is known.
+ *
+ * @param note  told after each read how many bytes have come.
+ * @throws what reading throws
+ */
+export async function readWhole(
+  body: AnswerBody,
+  length: number | null,
+  limitBytes: number,
+  note: (readBytes: number) => void = () => {},
+): Promise<WholeBody> {
+  if (length !== null) {
+    return length > limitBytes
+      ? { whole: false, begun: [] }
+      : { whole: true, bytes: await readKnown(body, length, note) };
+  }
+  const pieces: Bytes[] = [];
+  let total = 0;
+  for (let piece = await body.read(); piece !== null; piece = await body.read()) {
+    pieces.push(piece);
+    total += piece.length;
+    note(total);
+    if (total > limitBytes) return { whole: false, begun: pieces };
+  }
+  return { whole: true, bytes: concat(pieces, total) };
+}
+
+async function readKnown(
+  body: AnswerBody,
+  length: number,
+  note: (readBytes: number) => void,
+): Promise<Bytes> {
+  const bytes = new Uint8Array(length);
+  let at = 0;
+  while (at < length) {
+    const piece = await body.read(at === 0 ? bytes : bytes.subarray(at));
+    if (piece === null) return bytes.subarray(0, at);
+    at += piece.length;
+    note(at);
+  }
+  return bytes;
+}
+
+/**
+ * The rest of a body as a stream for the client, behind what was read already.
+ *
+ * @param ended  called once.
+ * @param passed  told the length of each piece that goes to the client.
+ */
+export function streamBody(
+  body: AnswerBody,
+  begun: readonly Bytes[],
+  ended: (end: "whole" | "cancelled" | { readonly error: unknown }) => void,
+  passed: (bytes: number) => void = () => {},
+): ReadableStream<Bytes> {
+  return new ReadableStream<Bytes>({
+    start(controller) {
+      for (const piece of begun) {
+        passed(piece.length);
+        controller.enqueue(piece);
+      }
+    },
+    async pull(controller) {
+      let piece: Bytes | null;
+      try {
+        piece = await body.read();
+      } catch (error) {
+        ended({ error });
+        return controller.error(error);
+      }
+      if (piece !== null) {
+        passed(piece.length);
+        return controller.enqueue(piece);
+      }
+      ended("whole");
+      controller.close();
+    },
+    cancel() {
+      body.cancel();
+      ended("cancelled");
+    },
+  }, { highWaterMark: 0 });
+}
