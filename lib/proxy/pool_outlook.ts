@@ -30,7 +30,11 @@ export interface Readiness {
   readonly probed: boolean;
 }
 
-/** When the first account may serve, for the wait between rounds; `null` when no clock will bring one back. */
+/**
+ * When the first account may serve, for the wait between rounds; `null` when no clock will bring one back.
+ *
+ * A request that waited for a probe in vain leaves what probes decide out: others may still be ready in time.
+ */
 export function nearestReady(
   context: PoolContext,
   plan: RequestPlan,
@@ -42,6 +46,7 @@ export function nearestReady(
     const gate = readProviderGate(provider.slot.health, nowMs);
     // A lease ends when its probe says so, long before its watchdog: worth looking again soon.
     const probed = network.state === "leased" || gate.state === "leased";
+    if (probed && plan.probeHangs) continue;
     const gateMs = Math.max(
       closedUntilMs(network, nowMs),
       closedUntilMs(gate, nowMs),

@@ -54,7 +54,7 @@ export function nextSlot(context: PoolContext, plan: RequestPlan, nowMs: number)
     if (!plan.isReplayable || plan.round >= policy.requestRetry) break;
     const limitMs = longestWaitMs(policy.maxRetryIntervalMs);
     const ready = limitMs > 0 ? nearestReady(context, plan, nowMs) : null;
-    if (ready === null || ready.readyAtMs - nowMs > limitMs || (ready.probed && plan.probeHangs)) break;
+    if (ready === null || ready.readyAtMs - nowMs > limitMs) break;
     if (ready.readyAtMs > nowMs) return startWait(context, plan, ready, limitMs, nowMs);
     plan.openRound();
   }

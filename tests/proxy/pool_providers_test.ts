@@ -118,6 +118,16 @@ Deno.test("a request waits for somebody's probe once, no longer than a round may
   assert(waitedMs > 29_000 && waitedMs <= 30_000, `waited ${waitedMs}`);
 });
 
+Deno.test("after a probe waited for in vain, a request goes on to an account that is ready in time", () => {
+  const driver = halfOpen(onQ("q1"));
+  const probe = driver.begin({ targets: [P] });
+  driver.launch(probe);
+  const readyAtMs = driver.nowMs + 45_000;
+  driver.run(inOrder(outcomes.limitedUntil(readyAtMs)), { targets: [Q] });
+  const result = driver.run(perAccount({ q1: [outcomes.success()] }), BOTH);
+  assertEquals([result.served?.account, driver.nowMs], ["q1", readyAtMs]);
+});
+
 Deno.test("probe 401: the cooldown is removed and the account goes to repair", () => {
   const driver = halfOpen();
   const plan = driver.begin({ targets: [P] });

@@ -41,12 +41,6 @@ export const OPEN_FINDINGS = [
       "a page older than the last refusal for credits makes the next test due at once, after each restart (ruling 20)",
     seed: 1494,
   },
-  {
-    name: "hung_probe_ends_all",
-    what:
-      "after waiting for a probe in vain a request gives up, also when another account is ready in time (2A.4 step 8)",
-    seed: 1227,
-  },
 ] as const satisfies readonly Finding[];
 
 export type FindingName = (typeof OPEN_FINDINGS)[number]["name"];

@@ -1,6 +1,5 @@
 /** Waits, and giving up: never longer than allowed, never without need, never while somebody could serve (P12, P36). */
 import type { Step } from "../../../lib/core/retry_plan.ts";
-import { looksPast } from "../findings.ts";
 import type { Oracle } from "../oracle/oracle.ts";
 import type { RequestOracle } from "../oracle/request_oracle.ts";
 import { must, violate } from "../violation.ts";
@@ -59,9 +58,6 @@ export function requireNoRoundLeft(
   round: number,
   nowMs: number,
 ): void {
-  if (looksPast("hung_probe_ends_all") && request.routes.some(({ provider }) => provider.lease !== null)) {
-    return;
-  }
   if (!request.isReplayable || request.counter >= request.bound) return;
   if (round >= oracle.settings.policy.requestRetry || oracle.longestWaitMs === 0) return;
   const nearest = nearestReady(oracle, request, nowMs);
