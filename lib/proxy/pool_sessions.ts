@@ -4,6 +4,7 @@
  * A binding moves when its account is a bad place to come back to, not when the request merely went round it.
  */
 import type { AccountId } from "../core/domain.ts";
+import type { Outcome } from "../core/outcome.ts";
 import type { AccountSlot } from "../core/pool.ts";
 import { type Choice, isModelExcluded, ordinarySlot, pickThis } from "./pool_choice.ts";
 import type { PoolContext } from "./pool_context.ts";
@@ -40,8 +41,8 @@ export function moveWithHead(
 ): void {
   const { holder } = plan;
   const account = state.slot.account.id;
-  if (!plan.moveOnHead || holder === null || holder === account || state.route.fallback) return;
-  plan.moveOnHead = false;
+  if (holder === null || plan.unheard !== holder || holder === account || state.route.fallback) return;
+  plan.unheard = null;
   move(context, plan, holder, account, nowMs);
 }
 
@@ -68,21 +69,34 @@ function adopt(context: PoolContext, plan: RequestPlan, choice: Choice, nowMs: n
   return choice;
 }
 
-/** Whether what keeps the conversation from its account is a reason to leave it for good. */
+/** Whether what keeps the conversation from its account is a reason to leave it for good, before anybody answers. */
 function mayMove(context: PoolContext, plan: RequestPlan, holder: AccountId, nowMs: number): boolean {
-  const { records } = context;
+  plan.unheard = null;
   const slot = ordinarySlot(plan, holder);
   // Not one this request would ask first: another provider's model of the same conversation is wanted.
-  if (slot === null) return !records.accounts.has(holder);
+  if (slot === null) return !context.records.accounts.has(holder);
   if (slot.removed) return true;
   if (isModelExcluded(plan, slot, nowMs)) return false;
-  if (plan.outcomes.has(slot)) return !plan.moveOnHead;
-  const ladder = slot.health.ladder;
-  const unheard = ladder !== null && ladder.untilMs > nowMs &&
-    (ladder.reason === "no_response" || ladder.reason === "egress_proxy");
-  const gate = records.provider(slot.account.provider).health.cooldown?.reason;
-  plan.moveOnHead = unheard || gate === "network" || gate === "edge_block";
-  return !plan.moveOnHead;
+  const own = plan.outcomes.get(slot);
+  const isUnheard = own === undefined ? isOutOfReach(context, slot, nowMs) : saysNothing(own);
+  if (isUnheard) plan.unheard = holder;
+  return !isUnheard;
+}
+
+/** Nothing was heard, or a wall in front of everybody was: no reason to lose a warm cache (ruling 7). */
+function saysNothing(outcome: Outcome): boolean {
+  return outcome.kind === "no_response" || outcome.kind === "edge_block" ||
+    (outcome.kind === "transient" && outcome.cause === "egress_proxy");
+}
+
+/** The same, as other requests met it. */
+function isOutOfReach(context: PoolContext, slot: AccountSlot, nowMs: number): boolean {
+  const { ladder } = slot.health;
+  if (ladder !== null && ladder.untilMs > nowMs) {
+    if (ladder.reason === "no_response" || ladder.reason === "egress_proxy") return true;
+  }
+  const gate = context.records.provider(slot.account.provider).health.cooldown?.reason;
+  return gate === "network" || gate === "edge_block";
 }
 
 function move(

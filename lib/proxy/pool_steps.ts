@@ -8,13 +8,13 @@ import { resolveFinalError } from "../core/final_error.ts";
 import { isLedgerFull } from "../core/ledger.ts";
 import type { ProviderSlot } from "../core/pool.ts";
 import type { Step } from "../core/retry_plan.ts";
-import { leaveProvider } from "./pool_booking.ts";
+import { bookOutcome, leaveProvider } from "./pool_booking.ts";
 import { type Choice, pickAgain, pickNext } from "./pool_choice.ts";
 import type { PoolContext } from "./pool_context.ts";
 import { launch } from "./pool_launch.ts";
 import { clearestTarget, finalMembers, listCandidates, nearestReady } from "./pool_outlook.ts";
 import { placeSession } from "./pool_sessions.ts";
-import { bookFailure, noteExhausted, tellIncomplete } from "./pool_verdicts.ts";
+import { noteExhausted, tellIncomplete } from "./pool_verdicts.ts";
 import { startWait } from "./pool_waits.ts";
 import type { Pending, RequestPlan } from "./request_plan.ts";
 
@@ -113,7 +113,7 @@ function giveUpSlot(
   if (pending.kind === "recovery") {
     noteExhausted(plan);
     if (pending.outcome.kind === "incomplete") tellIncomplete(plan);
-    else bookFailure(context, plan, state, pending.outcome, false, nowMs);
+    else bookOutcome(context, plan, state, pending.outcome, false, nowMs);
   } else if (pending.cause === "strip_state") plan.verdict = { kind: "relay", launch: state.launch };
   return plan.verdict;
 }

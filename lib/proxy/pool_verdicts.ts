@@ -51,7 +51,7 @@ export function judgeUncommitted(
   }
   if (startRecovery(context, plan, state, outcome, nowMs)) return;
   if (outcome.kind === "incomplete") tellIncomplete(plan);
-  else bookFailure(context, plan, state, outcome, heldLease, nowMs);
+  else bookOutcome(context, plan, state, outcome, heldLease, nowMs);
 }
 
 /** Rows 34, 38, 41, 49: health only. A first 401 stays pending; the next request repairs it. */
@@ -65,22 +65,6 @@ export function judgeCommitted(
 ): void {
   if (outcome.kind === "unauthorized" && state.slot.account.refreshable) return;
   bookOutcome(context, plan, state, outcome, heldLease, nowMs);
-}
-
-/** Books a failure and notes whether the conversation may leave the account for it. */
-export function bookFailure(
-  context: PoolContext,
-  plan: RequestPlan,
-  state: LaunchState,
-  outcome: Outcome,
-  heldLease: boolean,
-  nowMs: number,
-): void {
-  bookOutcome(context, plan, state, outcome, heldLease, nowMs);
-  if (plan.holder !== state.slot.account.id) return;
-  // Nothing was heard, or a wall in front of everybody was: no reason to lose a warm cache (ruling 7).
-  plan.moveOnHead = outcome.kind === "no_response" || outcome.kind === "edge_block" ||
-    (outcome.kind === "transient" && outcome.cause === "egress_proxy");
 }
 
 /** Row 40: nobody's fault, and no other account's business. */
@@ -106,7 +90,7 @@ function judgeOnce(
   if (outcome.kind === "unauthorized" && state.slot.account.refreshable) {
     bookUnrepaired(context, state, outcome.code, nowMs);
   } else if (outcome.kind !== "request_fault") {
-    bookFailure(context, plan, state, outcome, heldLease, nowMs);
+    bookOutcome(context, plan, state, outcome, heldLease, nowMs);
   }
   if (hasUpstreamAnswer(outcome)) plan.verdict = { kind: "relay", launch: state.launch };
 }

@@ -99,8 +99,8 @@ export class RequestPlan {
   holder: AccountId | null;
   readonly sessions: readonly string[];
   bindingKept = false;
-  /** The binding moves only when the replacement answered with a head (ruling 7). */
-  moveOnHead = false;
+  /** The holder nothing is heard of: the binding leaves it only when the replacement answered with a head (ruling 7). */
+  unheard: AccountId | null = null;
 
   constructor(
     readonly spec: RequestSpec,

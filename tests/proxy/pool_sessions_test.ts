@@ -189,6 +189,51 @@ Deno.test("a later request of the session goes round an unheard account without 
   assertEquals(holder(driver), "b");
 });
 
+Deno.test("a send lost on a pooled connection that cannot be repeated moves the session with a head only", () => {
+  const driver = new Driver(["a", "b"]);
+  driver.session("s", OK);
+  const plan = driver.begin({ session: "s", bound: "a" });
+  const lost = driver.launch(plan);
+  driver.run(inOrder(outcomes.unavailable()), { pinned: true, bound: "a", replay: "once" });
+  driver.settle(plan, lost, outcomes.noResponse({ pooled: true }));
+  const launch = driver.launch(plan);
+  assertEquals([launch.account, launch.cause, holder(driver)], ["b", "failover", "a"]);
+  driver.settle(plan, launch, outcomes.success());
+  assertEquals(holder(driver), "b");
+});
+
+Deno.test("a head takes the session from the account that was out of reach, not from the one it moved to", () => {
+  const driver = new Driver(["a", "b", "c"]);
+  driver.session("s", OK);
+  const plan = driver.begin({ session: "s", bound: "a" });
+  driver.settle(plan, driver.launch(plan), outcomes.noResponse());
+  driver.settle(plan, driver.launch(plan), outcomes.unavailable());
+  // Meanwhile the account is removed, and another request of the session goes to a new one.
+  driver.pool.reconcile([account("b"), account("c"), account("d")], driver.nowMs);
+  driver.affinity.bind({
+    session: "s",
+    account: "d",
+    createdAtMs: driver.nowMs,
+    expiresAtMs: driver.nowMs + HOUR_MS,
+  });
+  const launch = driver.launch(plan);
+  driver.pool.progress(plan, launch, "head", driver.nowMs);
+  assertEquals([launch.account, holder(driver)], ["c", "d"]);
+});
+
+Deno.test("a fallback's account of which nothing is heard keeps its conversation (C34)", () => {
+  const driver = new Driver(["a", account("q1", { provider: "q" })]);
+  const q = { provider: "q", model: "n" };
+  driver.session("s", OK, { targets: [q] });
+  const script = perAccount({
+    a: [outcomes.unavailable(), outcomes.success()],
+    q1: [outcomes.noResponse()],
+  });
+  const result = driver.session("s", script, { fallbacks: [q] });
+  assertEquals(result.launches.map((launch) => launch.account), ["a", "q1", "a"]);
+  assertEquals(holder(driver), "q1");
+});
+
 Deno.test("a model exclusion is gone round without moving, each turn to the same replacement (ruling 7)", () => {
   const driver = new Driver(["a", "b", "c", "d"]);
   driver.session("s", OK);
