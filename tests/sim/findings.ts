@@ -36,6 +36,23 @@ export const OPEN_FINDINGS = [
     seed: 34,
   },
   {
+    name: "session_follows_removed_account",
+    what: "a session moves with the head of an account that was removed while it answered (2A.3)",
+    seed: 10815,
+  },
+  {
+    name: "lost_pooled_send_moves_session",
+    what:
+      "a send lost on a pooled connection, which cannot be repeated because the account cools, moves the session before anybody else answered (ruling 7)",
+    seed: 2279,
+  },
+  {
+    name: "stale_move_on_head",
+    what:
+      "a request whose account was out of reach and that lost the session to another account takes it away from there with its next head (P39)",
+    seed: 8308,
+  },
+  {
     name: "old_page_tests_credits",
     what:
       "a page older than the last refusal for credits makes the next test due at once, after each restart (ruling 20)",

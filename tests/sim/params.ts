@@ -53,6 +53,8 @@ export interface SimParams {
   readonly requests: number;
   readonly meanGapMs: number;
   readonly attemptTimeoutMs: number;
+  /** Some restarts find an earlier time than the one before them. */
+  readonly setsClockBack: boolean;
   readonly mix: Mix;
   readonly faults: Faults;
 }
@@ -93,6 +95,7 @@ export function drawParams(seed: number, store: StoreKind): SimParams {
     requests: dice.int(30, 120),
     meanGapMs: dice.span(80, 30_000),
     attemptTimeoutMs: dice.pick([0, 5 * SECOND_MS, 60 * SECOND_MS, 600 * SECOND_MS]),
+    setsClockBack: dice.chance(0.15),
     mix: drawMix(dice),
     faults: drawFaults(dice),
   };

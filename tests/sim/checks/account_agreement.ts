@@ -1,6 +1,13 @@
 /** Compares what the pool shows of one account with what must be true of it. */
 import type { AccountView } from "../../../lib/proxy/pool_runtime.ts";
-import { type AccountOracle, isLive, type Spell, TWELVE_HOURS_MS } from "../oracle/account_oracle.ts";
+import { looksPast } from "../findings.ts";
+import {
+  type AccountOracle,
+  isLive,
+  type LadderSpell,
+  type Spell,
+  TWELVE_HOURS_MS,
+} from "../oracle/account_oracle.ts";
 import { violate } from "../violation.ts";
 import type { PoolEvent } from "./pool_event.ts";
 
@@ -26,6 +33,10 @@ export function requireAccountAgreement(
   same("TABLE", "inferred limit", liveEnd(health.inferred, nowMs), liveEnd(oracle.inferred, nowMs));
   same("TABLE", "model limits", liveEnds(health.modelInferred, nowMs), liveEnds(oracle.modelInferred, nowMs));
   same("P25", "credential", health.credential?.kind ?? null, oracle.credential?.kind ?? null);
+  same("TABLE", "credits mark", health.credits !== null, oracle.credits !== null);
+  if (oracle.credits !== null && looksPast("old_page_tests_credits")) {
+    oracle.credits.probeAtMs = Math.min(oracle.credits.probeAtMs, health.credits!.probeAtMs);
+  }
   same("TABLE", "credits test", health.credits?.probeAtMs ?? null, oracle.credits?.probeAtMs ?? null);
   same("TABLE", "exclusions", exclusions(health.exclusions, nowMs), exclusions(oracle.exclusions, nowMs));
   same("P18", "park", liveEnd(health.park, nowMs), oracle.park.untilMs > nowMs ? oracle.park.untilMs : null);
@@ -36,6 +47,9 @@ export function requireAccountAgreement(
     laterThan(health.overrideUntilMs, nowMs),
     laterThan(oracle.park.overrideUntilMs, nowMs),
   );
+  if (oracle.cameBackOff(view.account.enabled) && looksPast("moved_account_stays_off")) {
+    oracle.account = { ...oracle.account, enabled: false };
+  }
   same("TABLE", "switch", view.account.enabled, oracle.account.enabled);
   same("P25", "fingerprint", view.account.fingerprint, oracle.account.fingerprint);
   requireParkBound(view, oracle);
@@ -76,18 +90,22 @@ function requireLadder(
   if (got.strikes !== want.strikes) {
     violate(id, `ladder of ${oracle.id} has ${got.strikes} strikes, not ${want.strikes}, after ${event}`);
   }
+  if (adoptLadder(want, got) || (got.untilMs <= nowMs && want.untilMs <= nowMs)) return;
   const { bounds } = want;
-  const fits = bounds === null
-    ? got.untilMs === want.untilMs || (got.untilMs <= nowMs && want.untilMs <= nowMs)
-    : got.untilMs >= bounds.fromMs && got.untilMs <= bounds.toMs;
-  if (!fits) {
-    const wanted = bounds === null
-      ? `${want.untilMs - nowMs}`
-      : `${bounds.fromMs - nowMs}..${bounds.toMs - nowMs}`;
-    violate(id, `ladder of ${oracle.id} ends in ${got.untilMs - nowMs} ms, not ${wanted}, after ${event}`);
-  }
+  const wanted = bounds === null
+    ? `${want.untilMs - nowMs}`
+    : `${bounds.fromMs - nowMs}..${bounds.toMs - nowMs}`;
+  violate(id, `ladder of ${oracle.id} ends in ${got.untilMs - nowMs} ms, not ${wanted}, after ${event}`);
+}
+
+/** @returns false when the machine's number is not one the rules allow. */
+export function adoptLadder(want: LadderSpell, got: { readonly untilMs: number }): boolean {
+  const { bounds } = want;
+  if (bounds === null) return got.untilMs === want.untilMs;
+  if (got.untilMs < bounds.fromMs || got.untilMs > bounds.toMs) return false;
   want.untilMs = got.untilMs;
   want.bounds = null;
+  return true;
 }
 
 function tell(ladder: { readonly untilMs: number } | null, nowMs: number): string {

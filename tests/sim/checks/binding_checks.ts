@@ -15,6 +15,9 @@ const SAME_SLOT: ReadonlySet<Launch["cause"]> = new Set([
   "strip_state",
 ]);
 
+/** Why an account rests although it is not to blame. */
+const OUTAGE_REASONS: ReadonlySet<string> = new Set(["no_response", "egress_proxy"]);
+
 /** A healthy bound account is where the first launch goes. */
 export function requireBoundFirst(
   oracle: Oracle,
@@ -52,6 +55,11 @@ export function requireBindingWritesAllowed(
     const moved = write.from !== null && write.holder === write.to && write.from !== write.to;
     if (!moved) continue;
     must(
+      looksPast("session_follows_removed_account") || oracle.accounts.has(write.to),
+      "P39",
+      () => `${request.spec.id} moves its session to ${write.to}, which was removed`,
+    );
+    must(
       launch === null || !SAME_SLOT.has(launch.cause),
       "P39",
       () => `${launch!.attempt} (${launch!.cause}) moves its session`,
@@ -74,7 +82,10 @@ function findMoveObjection(
   nowMs: number,
 ): string | null {
   const account = request.find(from);
-  if (account === null) return oracle.accounts.has(from) ? "which the request does not know" : null;
+  if (account === null) {
+    if (!oracle.accounts.has(from) || (hasHead && looksPast("stale_move_on_head"))) return null;
+    return "which the request does not know";
+  }
   if (account.isRemoved) return null;
   const own = request.outcomes.get(account);
   const isOwnOutage = own?.kind === "no_response" || own?.kind === "edge_block";
@@ -85,15 +96,32 @@ function findMoveObjection(
   const routes = known.filter(({ fallback }) => !fallback);
   if (routes.length < known.length && looksPast("fallback_holder_moves")) return null;
   if (routes.length === 0) return "which this request knows as a fallback only";
-  // The head of the replacement settles what the outage left open at the launch; meanwhile the account may be back.
-  if (hasHead) return null;
   const reasons = routes.map((route) =>
     reasonAgainst(oracle, request, account, route, nowMs) ?? (isOwnOutage ? "outage" : null)
   );
+  // The head of the replacement settles what the outage left open at the launch; meanwhile the account may be back.
+  if (hasHead && (request.unheard.has(account) || looksPast("stale_move_on_head"))) return null;
   if (reasons.some((reason) => reason === null)) return "which may serve";
+  if (hasHead) return null;
   if (reasons.every((reason) => reason === "model_excluded")) return "which only lacks the model";
   const isOutage = reasons.every((reason) => reason === "outage" || reason === "model_excluded");
+  if (
+    isOwnOutage && own.kind === "no_response" && own.pooled && looksPast("lost_pooled_send_moves_session")
+  ) return null;
   return isOutage ? "which is only out of reach, before anybody else answered" : null;
+}
+
+/** Remembers whom the request goes round only because nothing is heard of them: their session may follow a head. */
+export function noteUnheard(oracle: Oracle, request: RequestOracle, nowMs: number): void {
+  if (request.spec.session === null) return;
+  for (const { provider, target, fallback } of request.routes) {
+    for (const account of fallback ? [] : request.snapshot.get(provider) ?? []) {
+      const own = request.outcomes.get(account)?.kind;
+      const isUnheard = own === "no_response" || own === "edge_block" ||
+        reasonAgainst(oracle, request, account, { provider, target, fallback }, nowMs) === "outage";
+      if (isUnheard) request.unheard.add(account);
+    }
+  }
 }
 
 function reasonAgainst(
@@ -104,7 +132,7 @@ function reasonAgainst(
   nowMs: number,
 ): string | null {
   const block = account.block(route.target.model, nowMs);
-  if (block?.kind === "ladder") return account.ladder!.reason === "no_response" ? "outage" : "ladder";
+  if (block?.kind === "ladder") return OUTAGE_REASONS.has(account.ladder!.reason) ? "outage" : "ladder";
   if (block !== null) return block.kind;
   if (request.left.has(route.provider)) return "outage";
   const gate = route.provider.gate(nowMs);

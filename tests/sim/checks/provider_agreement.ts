@@ -123,7 +123,7 @@ function adoptOpening(
     reason: got.reason,
     bounds: null,
     derived: false,
-    explicit: got.untilMs === notBeforeMs,
+    explicit: notBeforeMs > ladderBounds(0, 0, MINUTE_MS, nowMs).toMs,
   };
 }
 

@@ -37,6 +37,19 @@ export class Clients {
     }, () => {});
   }
 
+  /** Many at once of one conversation, as when its account has just cooled. */
+  crowd(): void {
+    if (!this.#stage.process.isUp) return;
+    const drawn = this.#draw();
+    const session = drawn.session ?? "SENT-tenant-1-session-1";
+    for (let count = this.#dice.int(8, 20); count > 0; count--) {
+      const { pool } = this.#stage.process;
+      const bound = drawn.pinned ? drawn.bound : pool.lookupBinding([session], this.#stage.nowMs);
+      const spec = { ...drawn, id: this.#newId(), session, aliases: [], bound, idempotency: null };
+      this.#run(spec, { streaming: true, upgrade: false, leavesAfterMs: null }, () => {});
+    }
+  }
+
   /** A plain request for one target, with nothing special about it. */
   askPlainly(targets: readonly Target[], done: (result: RunResult) => void): void {
     const spec: RequestSpec = {

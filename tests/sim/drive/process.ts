@@ -14,6 +14,8 @@ import { MirrorStore } from "../stores/mirror_store.ts";
 import { WatchedAffinityStore } from "../stores/watched_affinity.ts";
 import { must } from "../violation.ts";
 
+const SWEPT_BINDINGS = 100;
+
 export class Process implements Disposable {
   readonly #params: SimParams;
   readonly #plant: Plant | null;
@@ -22,6 +24,7 @@ export class Process implements Disposable {
   settings: OracleSettings;
   pools: SimParams["pools"];
   mirror: MirrorStore | null = null;
+  #affinity: WatchedAffinityStore | null = null;
   #pool: Pool | null = null;
   /** Which process this is; what belongs to an earlier one is dead. */
   epoch = 0;
@@ -51,6 +54,7 @@ export class Process implements Disposable {
     const mirror = new MirrorStore(this.#plant?.disk?.(stores.pool) ?? stores.pool, this.mirror);
     this.mirror = mirror;
     const affinity = new WatchedAffinityStore(stores.affinity);
+    this.#affinity = affinity;
     const seed = this.#plant?.machineSeed?.(this.#params.machineSeed, accounts) ?? this.#params.machineSeed;
     const deps = {
       store: this.#plant?.store?.(mirror) ?? mirror,
@@ -77,12 +81,21 @@ export class Process implements Disposable {
   }
 
   /** The next write fails: nothing of it is kept, or all of it, and the process ends either way. */
-  breakDisk(fault: "before" | "after"): void {
-    this.mirror!.fault = fault;
+  breakDisk(fault: "before" | "after" | "binding"): void {
+    if (fault === "binding") this.#affinity!.isBroken = true;
+    else this.mirror!.fault = fault;
   }
 
   mendDisk(): void {
     this.mirror!.fault = "none";
+    this.#affinity!.isBroken = false;
+  }
+
+  /** Drops what nobody needs any more. */
+  sweep(nowMs: number): void {
+    this.mirror!.prune(nowMs);
+    this.#affinity!.flush();
+    this.#affinity!.dropExpired(nowMs, SWEPT_BINDINGS);
   }
 
   [Symbol.dispose](): void {

@@ -5,7 +5,8 @@ import type { Launch, RequestSpec, Step } from "../../../lib/core/retry_plan.ts"
 import type { RequestPlan } from "../../../lib/proxy/pool_runtime.ts";
 import { classify } from "../../../lib/core/classify.ts";
 import { Dice } from "../dice.ts";
-import { play, type Playback } from "../world/answers.ts";
+import { play, type Playback, type Sending } from "../world/answers.ts";
+import { SocketRun } from "./socket_run.ts";
 import type { Stage } from "./stage.ts";
 
 /** How the client behaves, apart from what it asks for. */
@@ -114,26 +115,37 @@ export class RequestRun {
     this.#round = launch.round;
     const fingerprint = stage.files.get(launch.account)?.fingerprint ?? "";
     const dice = new Dice(stage.params.seed, "answer", launch.attempt);
-    const playback = play(
-      stage.world,
-      {
-        account: launch.account,
-        provider: launch.provider,
-        model: launch.model,
-        fingerprint,
-        session: this.#spec.session,
-        replayable: this.#spec.replay === "replayable",
-        stripped: launch.cause === "strip_state",
-        fresh: launch.fresh,
-      },
-      dice,
-      stage.nowMs,
-    );
+    const sending: Sending = {
+      account: launch.account,
+      provider: launch.provider,
+      model: launch.model,
+      fingerprint,
+      session: this.#spec.session,
+      replayable: this.#spec.replay === "replayable",
+      stripped: launch.cause === "strip_state",
+      fresh: launch.fresh,
+    };
+    const playback = play(stage.world, sending, dice, stage.nowMs);
     const probe = launch.probe === "none" ? "" : ` ${launch.probe} probe`;
     stage.tell(
       `${launch.attempt} on ${launch.account} (${launch.cause}${probe}, round ${launch.round}): ${playback.label}`,
     );
-    this.#play(launch, playback, fingerprint);
+    if (this.#manner.upgrade && playback.outputMs !== null) this.#upgrade(launch, playback.headMs!, sending);
+    else this.#play(launch, playback, fingerprint);
+  }
+
+  /** The 101 is the whole answer; what follows are turns. */
+  #upgrade(launch: Launch, headMs: number, sending: Sending): void {
+    const stage = this.#stage;
+    this.#later(headMs, launch, () => {
+      const { pool } = stage.process;
+      const plan = this.#plan!;
+      pool.progress(plan, launch, "head", stage.nowMs);
+      pool.progress(plan, launch, "semantic", stage.nowMs);
+      this.#commit(launch);
+      const isOpen = () => !this.#isOver;
+      new SocketRun(stage, plan, launch, sending, isOpen, () => this.#end(101, null)).start();
+    });
   }
 
   #play(launch: Launch, playback: Playback, fingerprint: string): void {
@@ -162,14 +174,19 @@ export class RequestRun {
   #head(launch: Launch): void {
     const { pool } = this.#stage.process;
     pool.progress(this.#plan!, launch, "head", this.#stage.nowMs);
-    if (this.#manner.upgrade && this.#dice.chance(0.9)) this.#commit(launch);
   }
 
   #output(launch: Launch): void {
     const { pool } = this.#stage.process;
     pool.progress(this.#plan!, launch, "semantic", this.#stage.nowMs);
-    // While recovery may still throw the answer away, the client sees nothing of it.
-    if (this.#manner.streaming && this.#spec.recoveryAttempts === 0) this.#commit(launch);
+    if (!this.#manner.streaming) return;
+    // While recovery may still throw the answer away the client sees nothing of it, unless it fails open.
+    if (this.#spec.recoveryAttempts > 0) {
+      if (!this.#dice.chance(0.1)) return;
+      pool.endRecovery(this.#plan!, "failed_open");
+      if (this.#dice.chance(0.3)) return;
+    }
+    this.#commit(launch);
   }
 
   #commit(launch: Launch): void {
@@ -271,7 +288,7 @@ export class RequestRun {
       stage.process.pool.cancel(this.#plan!, stage.nowMs);
       stage.process.pool.finish(this.#plan!, status, code, stage.nowMs);
     }
-    if (status === 200) stage.counts.served++;
+    if (status === 200 || status === 101) stage.counts.served++;
     this.#done({ status, launches: this.#launches, rounds: this.#round + 1, waits: this.#waits });
   }
 

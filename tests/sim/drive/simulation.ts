@@ -64,8 +64,10 @@ class Simulation implements Stage, Disposable {
   readonly #options: SimOptions;
   readonly #clients: Clients;
   readonly #dice: Dice;
-  nowMs = START_MS;
   isFaulty = true;
+  /** Time that went by, whatever the clock says. */
+  #elapsedMs = START_MS;
+  setBackMs = 0;
   #hasArrived = false;
 
   constructor(params: SimParams, options: SimOptions) {
@@ -73,7 +75,7 @@ class Simulation implements Stage, Disposable {
     this.#options = options;
     this.#dice = new Dice(params.seed, "run");
     this.journal = new Journal(START_MS, options.verbose);
-    this.world = new World(this.#dice.pick([0, 0.02, 0.1]));
+    this.world = new World(this.#dice.pick([0, 0.02, 0.1]), params.mix.pooled);
     const orders = new Dice(params.seed, "order", options.shuffle);
     this.files = new AccountFiles(
       params.accounts,
@@ -102,13 +104,21 @@ class Simulation implements Stage, Disposable {
       lines: this.#options.verbose ? this.journal.lines : this.journal.tail,
       counts: this.counts,
       launches: this.process.history.launches,
-      virtualMs: this.nowMs - START_MS,
+      virtualMs: this.#elapsedMs - START_MS,
     };
+  }
+
+  get nowMs(): number {
+    return this.#elapsedMs - this.setBackMs;
+  }
+
+  sleepThrough(forMs: number): void {
+    this.#elapsedMs += forMs;
   }
 
   schedule(atMs: number, run: () => void, scope: "process" | "world"): void {
     const { epoch } = this.process;
-    this.queue.push(atMs, () => {
+    this.queue.push(atMs + this.setBackMs, () => {
       if (scope === "process" && (epoch !== this.process.epoch || !this.process.isUp)) return;
       run();
     });
@@ -130,7 +140,8 @@ class Simulation implements Stage, Disposable {
     }
     this.schedule(this.nowMs + this.#dice.gap(this.params.meanGapMs), () => {
       this.#arrive(asked + 1);
-      // A few at once now and then: races need company.
+      // Some at once now and then: races need company.
+      if (this.#dice.chance(0.01)) this.#clients.crowd();
       for (let count = this.#dice.chance(0.1) ? this.#dice.int(2, 6) : 1; count > 0; count--) {
         this.#clients.ask();
       }
@@ -143,7 +154,7 @@ class Simulation implements Stage, Disposable {
       if (events > EVENT_LIMIT) throw new Violation("LIVENESS", "the run does not end");
       const event = this.queue.pop();
       if (event === undefined) return;
-      this.nowMs = Math.max(this.nowMs, event.atMs);
+      this.#elapsedMs = Math.max(this.#elapsedMs, event.atMs);
       try {
         event.run();
       } catch (error) {
@@ -174,6 +185,11 @@ class Simulation implements Stage, Disposable {
     // Somebody may log in while the process is away.
     if (this.#dice.chance(0.3)) this.tell(`files: ${this.files.change(this.#dice, this.params.providers)}`);
     this.schedule(this.nowMs + this.#dice.span(1, 60_000), () => {
+      if (this.params.setsClockBack && this.#dice.chance(0.3)) {
+        const backMs = this.#dice.span(1_000, 600_000);
+        this.setBackMs += backMs;
+        this.tell(`the clock is set back by ${backMs / 1000}s`);
+      }
       this.#start();
       this.tell("started");
     }, "world");

@@ -16,12 +16,16 @@ export interface Stage {
   readonly process: Process;
   readonly tokens: TokenDesk;
   /** The machine's clock. */
-  nowMs: number;
+  readonly nowMs: number;
+  /** How far the clock was set back, all in all. */
+  readonly setBackMs: number;
   /** True while anything may break. */
   isFaulty: boolean;
   readonly counts: Counts;
   /** Runs later, at the machine's time; what belongs to a process that is gone by then is dropped. */
   schedule(atMs: number, run: () => void, scope: "process" | "world"): void;
+  /** The machine sleeps: every timer is late at once. */
+  sleepThrough(forMs: number): void;
   tell(text: string): void;
 }
 

@@ -5,6 +5,8 @@ import { drawAccountTruth, drawProviderTruth } from "../world/truth.ts";
 import { drawPage } from "../world/usage_pages.ts";
 import type { Stage } from "./stage.ts";
 
+const SWEEP_GAP_MS = 300_000;
+
 /** One kind of trouble: how often, and what. */
 interface Trouble {
   readonly name: string;
@@ -24,6 +26,7 @@ export function startTroubles(stage: Stage, restart: (how: "crash" | "stop") => 
     { name: "files", gapMs: faults.accountFileGapMs, happen: changeFiles },
     { name: "reload", gapMs: faults.reloadGapMs, happen: reload },
     { name: "clock", gapMs: faults.clockJumpGapMs, happen: jump },
+    { name: "sweep", gapMs: SWEEP_GAP_MS, happen: sweep },
     { name: "crash", gapMs: faults.crashGapMs, happen: (_, dice) => crash(stage, dice, restart) },
   ];
   for (const { name, gapMs, happen } of troubles) {
@@ -133,14 +136,19 @@ function reload(stage: Stage, dice: Dice): void {
 function jump(stage: Stage, dice: Dice): void {
   const forMs = dice.span(1_000, 7_200_000);
   stage.tell(`the clock jumps ahead by ${forMs / 1000}s`);
-  stage.nowMs += forMs;
+  stage.sleepThrough(forMs);
+}
+
+/** What the shell does every few minutes. */
+function sweep(stage: Stage): void {
+  if (stage.process.isUp) stage.process.sweep(stage.nowMs);
 }
 
 function crash(stage: Stage, dice: Dice, restart: (how: "crash" | "stop") => void): void {
   if (!stage.process.isUp) return;
   if (dice.chance(stage.params.faults.storeFaultShare)) {
-    const fault = dice.pick(["before", "after"] as const);
-    stage.tell(`the disk fails ${fault} its next write`);
+    const fault = dice.pick(["before", "after", "binding"] as const);
+    stage.tell(`the disk fails: ${fault}`);
     stage.process.breakDisk(fault);
     return;
   }

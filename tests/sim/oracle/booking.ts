@@ -1,6 +1,7 @@
 /** How a finished attempt is booked on account, provider and network: the order and the exceptions of section 4. */
 import type { AttemptId } from "../../../lib/core/domain.ts";
 import type { Outcome } from "../../../lib/core/outcome.ts";
+import type { AccountOracle } from "./account_oracle.ts";
 import { bookAccount, type Trial } from "./account_rules.ts";
 import type { Oracle } from "./oracle.ts";
 import { strikeOf } from "./provider_oracle.ts";
@@ -43,6 +44,7 @@ export function bookOutcome(
       return;
     }
   }
+  const ladderBefore = account.ladder;
   bookAccountOnly(oracle, open, outcome, nowMs);
   if (strikeOf(outcome) === null) return;
   const strikes = (request.strikes.get(provider) ?? 0) + 1;
@@ -55,12 +57,17 @@ export function bookOutcome(
       toMs: nowMs + Math.min(LADDER_CAP_MS, stepMs + 2_000),
     });
   }
-  // The limit itself may have closed the provider already; then the strike comes late (row 24, G3).
-  const closureMs = outcome.kind === "limited" && provider.cooldown === null
-    ? provider.quotaClosureMs(nowMs)
-    : null;
+  // What is new about the account may have closed the provider already; then the strike comes late (G3).
+  const isNews = outcome.kind === "limited" || account.ladder !== ladderBefore;
+  const closes = isNews && provider.cooldown === null && isOutOfQuota(account, nowMs);
+  const closureMs = closes ? provider.quotaClosureMs(nowMs) : null;
   if (closureMs !== null) provider.openDerived(closureMs, "usage_window_exhausted", nowMs);
   if (!heldLease) provider.strike(outcome);
+}
+
+function isOutOfQuota(account: AccountOracle, nowMs: number): boolean {
+  const kind = account.block(null, nowMs)?.kind;
+  return kind === "deadline" || kind === "park" || kind === "inferred";
 }
 
 export function bookAccountOnly(oracle: Oracle, open: OpenLaunch, outcome: Outcome, nowMs: number): void {

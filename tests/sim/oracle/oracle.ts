@@ -3,7 +3,6 @@ import type { Account, AccountId, ProviderId } from "../../../lib/core/domain.ts
 import type { QuotaReading } from "../../../lib/core/records.ts";
 import type { RequestSpec } from "../../../lib/core/retry_plan.ts";
 import type { PoolDeps, PoolReload } from "../../../lib/proxy/pool_runtime.ts";
-import { looksPast } from "../findings.ts";
 import type { MirrorStore } from "../stores/mirror_store.ts";
 import { AccountOracle } from "./account_oracle.ts";
 import { NetworkOracle } from "./network_oracle.ts";
@@ -91,19 +90,16 @@ export class Oracle {
     const updated: string[] = [];
     const removed: string[] = [];
     const wanted = new Map(accounts.map((account) => [account.id, account]));
-    const stayOff = new Set<AccountId>();
     for (const [id, known] of this.accounts) {
       if (wanted.get(id)?.provider === known.account.provider) continue;
       known.isRemoved = true;
       this.removed.add(id);
-      if (this.disabled.delete(id) && wanted.has(id) && looksPast("moved_account_stays_off")) stayOff.add(id);
+      this.disabled.delete(id);
       this.accounts.delete(id);
       removed.push(id);
     }
     for (const given of wanted.values()) {
-      const account = this.disabled.has(given.id) || stayOff.has(given.id)
-        ? { ...given, enabled: false }
-        : given;
+      const account = this.disabled.has(given.id) ? { ...given, enabled: false } : given;
       const known = this.accounts.get(account.id);
       if (known === undefined) {
         this.accounts.set(account.id, this.#newAccount(account));
@@ -135,8 +131,9 @@ export class Oracle {
     // Ruling 20: a newer reading with credit lets the next request test at once.
     if (credits === null || page.creditsAvailable !== true || reading === null) return;
     const isTaken = Math.min(page.observedAtMs, nowMs) === reading.observedAtMs;
-    const sinceMs = looksPast("old_page_tests_credits") ? credits.openedAtMs : credits.refusedAtMs;
-    if (isTaken && reading.observedAtMs > sinceMs) credits.probeAtMs = Math.min(credits.probeAtMs, nowMs);
+    if (isTaken && reading.observedAtMs > credits.refusedAtMs) {
+      credits.probeAtMs = Math.min(credits.probeAtMs, nowMs);
+    }
   }
 
   /** New material from a refresh: credential marks end, and a rest that only the token endpoint caused. */

@@ -18,7 +18,7 @@ export interface CooldownOracle {
   level: number;
   /** Stands for accounts that are all out of quota; memory only. */
   derived: boolean;
-  /** States a provider's own minimum. */
+  /** Certainly longer than any step of the ladder, because the provider said so. */
   explicit: boolean;
   reason: string;
   bounds: { readonly fromMs: number; readonly toMs: number } | null;
@@ -117,7 +117,7 @@ export class ProviderOracle {
       untilMs: bounds.fromMs,
       level,
       derived: false,
-      explicit: minimumMs > nowMs + 2_000 * 2 ** level,
+      explicit: minimumMs > ladderBounds(level, 0, LADDER_CAP_MS, nowMs).toMs,
       reason: strike?.reason ?? this.cooldown!.reason,
       bounds,
     };

@@ -3,7 +3,6 @@
  *
  * Nothing of `lib/core/quota_park.ts` is used here: what both forget the same way would never be found.
  */
-import { looksPast } from "../findings.ts";
 import type { QuotaReading, QuotaWindow } from "../../../lib/core/records.ts";
 
 const HALF_HOUR_MS = 30 * 60_000;
@@ -61,7 +60,6 @@ export class ParkOracle {
   liveUntilMs(model: string | null, nowMs: number): number {
     if (this.overrideUntilMs > nowMs) return 0;
     let latest = this.untilMs > nowMs ? this.untilMs : 0;
-    if (latest > 0 && looksPast("park_hides_family")) return latest;
     for (const [family, park] of this.families) {
       if (model !== null && park.untilMs > nowMs && covers(family, model)) {
         latest = Math.max(latest, park.untilMs);

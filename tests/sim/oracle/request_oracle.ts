@@ -42,10 +42,14 @@ export class RequestOracle {
   readonly strikes = new Map<ProviderOracle, number>();
   readonly left = new Set<ProviderOracle>();
   readonly retryAtMs = new Map<ProviderOracle, { readonly fromMs: number; readonly toMs: number }>();
+  /** Accounts that were out of reach when this request went round them. */
+  readonly unheard = new Set<AccountOracle>();
   repair: OpenLaunch | null = null;
   /** Ended in a way that may be made good on the same route; booked only if it is not. */
   deferred: { readonly open: OpenLaunch; readonly outcome: Outcome } | null = null;
   recoveries = 0;
+  /** It is no longer withheld. */
+  isRecoveryEnded = false;
   stripped = false;
   /** The last word was given. */
   isAnswered = false;

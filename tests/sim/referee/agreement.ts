@@ -2,7 +2,7 @@
 import type { PoolRuntime } from "../../../lib/proxy/pool_runtime.ts";
 import type { AccountHealth } from "../../../lib/core/records.ts";
 import type { Account } from "../../../lib/core/domain.ts";
-import { requireAccountAgreement } from "../checks/account_agreement.ts";
+import { adoptLadder, requireAccountAgreement } from "../checks/account_agreement.ts";
 import { requireDiskAgreement } from "../checks/disk_agreement.ts";
 import { requireNetworkAgreement } from "../checks/network_agreement.ts";
 import type { PoolEvent } from "../checks/pool_event.ts";
@@ -32,8 +32,14 @@ export class Agreement {
     this.#disk = disk;
   }
 
-  /** What `next` decided, it decided knowing the cooldowns it opened. */
+  /** What `next` decided, it decided knowing the ladders and cooldowns it began. */
   adopt(event: PoolEvent, nowMs: number): void {
+    for (const { account, health } of this.#pool.describeAccounts(nowMs)) {
+      const ladder = this.#oracle.accounts.get(account.id)?.ladder ?? null;
+      if (ladder !== null && ladder.bounds !== null && health.ladder !== null) {
+        adoptLadder(ladder, health.ladder);
+      }
+    }
     for (const view of this.#pool.describeProviders(nowMs)) {
       adoptCooldown(view, this.#oracle.provider(view.id), event, nowMs);
     }

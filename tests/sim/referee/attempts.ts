@@ -87,6 +87,7 @@ function requireRecoverable(request: RequestOracle, open: OpenLaunch, outcome: O
   const { launch } = open;
   const mayRecover = outcome.kind === "incomplete" ||
     ((outcome.kind === "transient" || outcome.kind === "no_response") && outcome.recoverable);
+  must(!request.isRecoveryEnded, "P21", () => `${launch.attempt} is recovered, but is withheld no longer`);
   must(mayRecover, "P21", () => `${launch.attempt} is recovered from ${outcome.kind}`);
   must(
     launch.probe === "none" && launch.trial === "none",

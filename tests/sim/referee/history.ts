@@ -34,18 +34,20 @@ export class History {
   }
 
   /** P42: a provider that is dead for good costs at most two launches a minute. */
-  requireRate(provider: ProviderOracle, nowMs: number): void {
-    if ((provider.cooldown?.level ?? 0) < LEVEL_AT_CAP) {
+  probeFailed(provider: ProviderOracle, launchedAtMs: number): void {
+    if ((provider.cooldown?.level ?? 0) <= LEVEL_AT_CAP) {
       this.#deadLaunches.delete(provider.id);
       return;
     }
-    const recent = (this.#deadLaunches.get(provider.id) ?? []).filter((atMs) => nowMs - atMs < MINUTE_MS);
-    recent.push(nowMs);
+    const recent = (this.#deadLaunches.get(provider.id) ?? []).filter((atMs) =>
+      launchedAtMs - atMs < MINUTE_MS
+    );
+    recent.push(launchedAtMs);
     this.#deadLaunches.set(provider.id, recent);
     must(
       recent.length <= 2,
       "P42",
-      () => `${provider.id} is dead and gets launch ${recent.length} within a minute`,
+      () => `${provider.id} is dead and got ${recent.length} launches within a minute`,
     );
   }
 }

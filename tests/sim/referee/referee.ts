@@ -16,10 +16,11 @@ import type {
   RequestPlan,
 } from "../../../lib/proxy/pool_runtime.ts";
 import { event, type PoolEvent, restarted } from "../checks/pool_event.ts";
+import { looksPast } from "../findings.ts";
 import { bookAccount } from "../oracle/account_rules.ts";
 import type { AccountOracle } from "../oracle/account_oracle.ts";
 import type { Oracle } from "../oracle/oracle.ts";
-import type { Pool } from "../pool.ts";
+import type { Pool, SocketTurn } from "../pool.ts";
 import type { MirrorStore } from "../stores/mirror_store.ts";
 import type { WatchedAffinityStore } from "../stores/watched_affinity.ts";
 import { must, violate, Violation } from "../violation.ts";
@@ -86,7 +87,7 @@ export class Referee implements Pool {
   lookupBinding(sessions: readonly string[], nowMs: number): AccountId | null {
     const holder = this.#call(() => this.#pool.lookupBinding(sessions, nowMs));
     must(
-      holder === null || !this.#oracle.removed.has(holder),
+      holder === null || !this.#oracle.removed.has(holder) || looksPast("session_follows_removed_account"),
       "TABLE",
       () => `a session is bound to ${holder}, which was removed`,
     );
@@ -194,6 +195,22 @@ export class Referee implements Pool {
   commit(plan: RequestPlan, launch: Launch, nowMs: number): void {
     this.#call(() => this.#pool.commit(plan, launch, nowMs));
     this.#check(this.#requests.committed(plan, launch), nowMs);
+  }
+
+  turnEnded(plan: RequestPlan, launch: Launch, turn: SocketTurn, nowMs: number): void {
+    this.#call(() => this.#pool.turnEnded(plan, launch, turn, nowMs));
+    this.#check(this.#requests.turnEnded(plan, launch, turn, nowMs), nowMs);
+    this.#requests.turnOver(plan);
+  }
+
+  socketClosed(plan: RequestPlan, launch: Launch, outcome: Outcome, nowMs: number): void {
+    this.#call(() => this.#pool.socketClosed(plan, launch, outcome, nowMs));
+    this.#check(this.#requests.socketClosed(plan, launch, nowMs), nowMs);
+  }
+
+  endRecovery(plan: RequestPlan, note: string): void {
+    this.#call(() => this.#pool.endRecovery(plan, note));
+    this.#requests.recoveryEnded(plan);
   }
 
   cancel(plan: RequestPlan, nowMs: number): void {

@@ -3,8 +3,8 @@ import type { AccountId } from "../../../lib/core/domain.ts";
 import type { Outcome } from "../../../lib/core/outcome.ts";
 import type { Launch, RepairResult, RequestSpec, Step } from "../../../lib/core/retry_plan.ts";
 import type { PoolRuntime, RequestPlan } from "../../../lib/proxy/pool_runtime.ts";
-import { requireBindingWritesAllowed, requireBoundFirst } from "../checks/binding_checks.ts";
-import { requireFinalAnswer } from "../checks/final_answer.ts";
+import { noteUnheard, requireBindingWritesAllowed, requireBoundFirst } from "../checks/binding_checks.ts";
+import { hidesFamilyPark, requireFinalAnswer } from "../checks/final_answer.ts";
 import { requireLaunchAllowed } from "../checks/launch_checks.ts";
 import { requirePaid } from "../checks/ledger_checks.ts";
 import { event, framed, type PoolEvent } from "../checks/pool_event.ts";
@@ -17,7 +17,9 @@ import {
 import { looksPast } from "../findings.ts";
 import { bookAccountOnly, bookOutcome, settleLeases } from "../oracle/booking.ts";
 import type { Oracle } from "../oracle/oracle.ts";
+import { strikeOf } from "../oracle/provider_oracle.ts";
 import type { OpenLaunch, RequestOracle } from "../oracle/request_oracle.ts";
+import type { SocketTurn } from "../pool.ts";
 import type { MirrorStore } from "../stores/mirror_store.ts";
 import type { WatchedAffinityStore } from "../stores/watched_affinity.ts";
 import { must, violate } from "../violation.ts";
@@ -178,6 +180,42 @@ export class RequestReferee {
     return framed(`commit of ${launch.attempt}`, "P20");
   }
 
+  /** A turn is a request of its own to the account's health, asked when it began (rows 48, 49). */
+  turnEnded(plan: RequestPlan, launch: Launch, turn: SocketTurn, nowMs: number): PoolEvent {
+    const request = this.of(plan);
+    const { outcome, startedAtMs, model } = turn;
+    const name = `turn of ${launch.attempt} ended: ${outcome.kind}`;
+    const open = request.current;
+    if (open?.launch.attempt !== launch.attempt || request.phase !== "committed") return framed(name, "P20");
+    const trial = open.account.trial === launch.attempt ? launch.trial : "none";
+    const held = settleLeases(this.#oracle, open, outcome, nowMs);
+    if (outcome.kind === "cancelled") return framed(name, "P11");
+    const asked = { ...open, launch: { ...launch, launchedAtMs: startedAtMs, model, trial } };
+    if (outcome.kind !== "unauthorized" || !open.account.account.refreshable) {
+      bookOutcome(this.#oracle, request, asked, outcome, held, nowMs);
+    }
+    return event(name, request);
+  }
+
+  /** Each turn leaves the provider by itself. */
+  turnOver(plan: RequestPlan): void {
+    const request = this.of(plan);
+    if (request.phase !== "committed") return;
+    this.requireCooled(plan);
+    request.strikes.clear();
+  }
+
+  socketClosed(plan: RequestPlan, launch: Launch, nowMs: number): PoolEvent {
+    const request = this.of(plan);
+    const open = request.current;
+    if (open?.launch.attempt === launch.attempt) this.#end(request, open, CANCELLED, nowMs);
+    return framed(`socket of ${launch.attempt} closed`, "P11");
+  }
+
+  recoveryEnded(plan: RequestPlan): void {
+    this.of(plan).isRecoveryEnded = true;
+  }
+
   cancelled(plan: RequestPlan, nowMs: number): PoolEvent {
     const request = this.of(plan);
     if (request.phase !== "finished") {
@@ -214,9 +252,9 @@ export class RequestReferee {
     const oracle = this.#oracle;
     this.#history.mint(launch.attempt);
     requireBoundFirst(oracle, request, launch, nowMs);
+    noteUnheard(oracle, request, nowMs);
     const route = requireLaunchAllowed(oracle, request, launch, nowMs);
     requirePaid(this.#disk, launch, request.bound);
-    this.#history.requireRate(route.provider, nowMs);
     const account = request.find(launch.account)!;
     request.enterRound(launch.round);
     request.wait = null;
@@ -295,7 +333,11 @@ export class RequestReferee {
   #end(request: RequestOracle, open: OpenLaunch, outcome: Outcome, nowMs: number): boolean {
     request.current = null;
     open.account.inFlight--;
-    return settleLeases(this.#oracle, open, outcome, nowMs);
+    const held = settleLeases(this.#oracle, open, outcome, nowMs);
+    if (held && strikeOf(outcome) !== null) {
+      this.#history.probeFailed(open.provider, open.launch.launchedAtMs);
+    }
+    return held;
   }
 }
 
@@ -315,10 +357,7 @@ function requireRelayAllowed(request: RequestOracle, launch: Launch): void {
 
 /** P34: a client that comes back exactly then finds an account. */
 function requireServedAt(pool: PoolRuntime, request: RequestOracle, retryAtMs: number, nowMs: number): void {
-  if (
-    looksPast("park_hides_family") &&
-    [...request.snapshot.values()].flat().some(({ park }) => park.families.size > 0)
-  ) return;
+  if (looksPast("park_hides_family") && hidesFamilyPark(request, nowMs)) return;
   if (!Number.isInteger(retryAtMs) || retryAtMs < nowMs) {
     violate("P34", `${request.spec.id} may retry at ${retryAtMs}`);
   }

@@ -1,6 +1,6 @@
 /** The affinity store with every bind and move noted, for the one call of the pool that made them. */
 import type { AccountId } from "../../../lib/core/domain.ts";
-import type { AffinityStore, BindingRow } from "../../../lib/ports.ts";
+import { type AffinityStore, type BindingRow, StoreFailure } from "../../../lib/ports.ts";
 
 export interface BindingWrite {
   readonly kind: "bind" | "move";
@@ -15,6 +15,8 @@ export interface BindingWrite {
 export class WatchedAffinityStore implements AffinityStore {
   readonly #store: AffinityStore;
   readonly writes: BindingWrite[] = [];
+  /** The next bind or move fails, and nothing of it is kept. */
+  isBroken = false;
 
   constructor(store: AffinityStore) {
     this.#store = store;
@@ -25,6 +27,7 @@ export class WatchedAffinityStore implements AffinityStore {
   }
 
   bind(row: BindingRow): BindingRow {
+    this.#requireDisk();
     const held = this.#store.bind(row);
     this.writes.push({
       kind: "bind",
@@ -43,6 +46,7 @@ export class WatchedAffinityStore implements AffinityStore {
     nowMs: number,
     expiresAtMs: number,
   ): BindingRow {
+    this.#requireDisk();
     const before = this.#store.get(session);
     const held = this.#store.compareAndSet(session, from, to, nowMs, expiresAtMs);
     const live = before !== null && before.expiresAtMs > nowMs ? before.account : null;
@@ -68,5 +72,11 @@ export class WatchedAffinityStore implements AffinityStore {
 
   flush(): void {
     this.#store.flush();
+  }
+
+  #requireDisk(): void {
+    if (!this.isBroken) return;
+    this.isBroken = false;
+    throw new StoreFailure("bind a session", "the simulated disk is full");
   }
 }

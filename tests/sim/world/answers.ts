@@ -43,7 +43,7 @@ export function play(world: World, sending: Sending, dice: Dice, nowMs: number):
     ? byProvider(provider, dice, latencyMs, sending)
     : null;
   if (troubled !== null) return troubled;
-  const refused = byAccount(world.account(sending.account), sending, dice, latencyMs, nowMs);
+  const refused = byAccount(world, sending, dice, latencyMs, nowMs);
   if (refused !== null) return refused;
   const sealed = sending.session === null ? undefined : world.sealedBy.get(sending.session);
   if (sealed !== undefined && sealed !== sending.account && !sending.stripped && dice.chance(0.5)) {
@@ -54,7 +54,7 @@ export function play(world: World, sending: Sending, dice: Dice, nowMs: number):
       sending,
     );
   }
-  if (dice.chance(world.noise)) return byNoise(dice, latencyMs, sending);
+  if (dice.chance(world.noise)) return byNoise(world, dice, latencyMs, sending);
   if (sending.session !== null) world.sealedBy.set(sending.session, sending.account);
   return served(dice, latencyMs, world.isSwift ? 1_000 : 4_000);
 }
@@ -136,12 +136,13 @@ const NO_RESPONSE: readonly NoResponseCause[] = [
 
 /** `null` when the account has nothing to complain about. */
 function byAccount(
-  truth: AccountTruth,
+  world: World,
   sending: Sending,
   dice: Dice,
   latencyMs: number,
   nowMs: number,
 ): Playback | null {
+  const truth = world.account(sending.account);
   const fail = (evidence: Evidence, signal: Signal | null = null) =>
     failed(latencyMs, truth.kind, evidence, sending, signal);
   switch (truth.kind) {
@@ -175,7 +176,7 @@ function byAccount(
     case "throttled":
       return fail(answer(429));
     case "flaky":
-      return dice.chance(truth.share) ? byNoise(dice, latencyMs, sending) : null;
+      return dice.chance(truth.share) ? byNoise(world, dice, latencyMs, sending) : null;
     default:
       return truth satisfies never;
   }
@@ -228,7 +229,7 @@ function spent(
 }
 
 /** Trouble that comes out of nowhere and is gone the next time. */
-function byNoise(dice: Dice, latencyMs: number, sending: Sending): Playback {
+function byNoise(world: World, dice: Dice, latencyMs: number, sending: Sending): Playback {
   return dice.weighted<() => Playback>([
     [4, () => failed(latencyMs, "noise", answer(dice.pick([500, 502, 503])), sending)],
     [2, () => failedInStream(latencyMs, "noise", inStream(facts({ code: "server_error" })), sending, dice)],
@@ -237,7 +238,11 @@ function byNoise(dice: Dice, latencyMs: number, sending: Sending): Playback {
       () =>
         failedInStream(latencyMs, "noise", inStream(facts({ code: "rate_limit_exceeded" })), sending, dice),
     ],
-    [3, () => lost(dice.pick(NO_RESPONSE), !sending.fresh && dice.chance(0.5), latencyMs, "noise")],
+    [
+      3,
+      () =>
+        lost(dice.pick(NO_RESPONSE), !sending.fresh && dice.chance(world.pooledShare), latencyMs, "noise"),
+    ],
     [2, () => broken("reset_in_body", latencyMs, dice)],
     [1, () => broken("idle_timeout", latencyMs, dice)],
     [1, () => ended({ kind: "incomplete" }, "incomplete", latencyMs, dice)],

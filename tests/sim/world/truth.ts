@@ -67,8 +67,12 @@ export class World {
   /** Which account made the sealed state a session carries. */
   readonly sealedBy = new Map<string, AccountId>();
 
-  constructor(noise: number) {
+  /** Share of the lost sends that went out on a connection which may have been dead for long. */
+  readonly pooledShare: number;
+
+  constructor(noise: number, pooledShare: number) {
     this.noise = noise;
+    this.pooledShare = pooledShare;
   }
 
   account(id: AccountId): AccountTruth {
