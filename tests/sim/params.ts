@@ -1,5 +1,6 @@
 /** Everything one run depends on, drawn from its seed alone and printed when the run fails. */
-import type { Account, RetryPolicy, Target } from "../../lib/core/domain.ts";
+import type { Account, AccountId, RetryPolicy, Target } from "../../lib/core/domain.ts";
+import { hash32, hashUnit } from "../../lib/core/prng.ts";
 import type { RecoveryPolicy } from "../../lib/core/sse_recovery.ts";
 import type { RingConfig } from "../../lib/proxy/pool_runtime.ts";
 import { Dice } from "./dice.ts";
@@ -42,6 +43,8 @@ export interface SimParams {
   readonly providers: readonly string[];
   readonly accounts: readonly Account[];
   readonly models: readonly string[];
+  /** Share of the accounts that are keys of one of two organisations. */
+  readonly organisationShare: number;
   readonly policy: RetryPolicy;
   readonly quota: { readonly maxParkMs: number; readonly recheck: boolean };
   readonly routing: { readonly strategy: "round-robin" | "fill-first"; readonly sessionTtlMs: number };
@@ -77,6 +80,7 @@ export function drawParams(seed: number, store: StoreKind): SimParams {
     providers,
     accounts: drawAccounts(dice, providers),
     models,
+    organisationShare: dice.pick([0, 0, 0.5, 0.9]),
     policy: drawPolicy(dice),
     quota: { maxParkMs: dice.pick([1, 5, 30]) * MINUTE_MS, recheck: dice.chance(0.25) },
     routing: {
@@ -99,6 +103,12 @@ export function drawParams(seed: number, store: StoreKind): SimParams {
     mix: drawMix(dice),
     faults: drawFaults(dice),
   };
+}
+
+/** The organisation an account's limits belong to; null = its own. */
+export function organisationOf({ seed, organisationShare }: SimParams, account: AccountId): string | null {
+  if (hashUnit(seed, "organised", account) >= organisationShare) return null;
+  return `org-${hash32(seed, "organisation", account) % 2}`;
 }
 
 function drawAccounts(dice: Dice, providers: readonly string[]): Account[] {

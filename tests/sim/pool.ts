@@ -11,6 +11,7 @@ export type Pool = Pick<
   | "rotate"
   | "lookupBinding"
   | "observeQuota"
+  | "noteLimitGroup"
   | "refreshed"
   | "backgroundRefreshFailed"
   | "setEnabled"

@@ -1,6 +1,6 @@
 /** Who asks for what: sessions of tenants, pools and plain models, once-only and pinned requests, and repeats after a crash. */
 import type { AccountId, Target } from "../../../lib/core/domain.ts";
-import type { RequestSpec } from "../../../lib/core/retry_plan.ts";
+import type { Launch, RequestSpec } from "../../../lib/core/retry_plan.ts";
 import { Dice } from "../dice.ts";
 import { type Manner, RequestRun, type RunResult } from "./request_run.ts";
 import type { Stage } from "./stage.ts";
@@ -10,7 +10,7 @@ export class Clients {
   readonly #dice: Dice;
   readonly #open = new Set<RequestRun>();
   /** Requests that died with the process and whose clients will ask again under the same key. */
-  readonly #orphans: RequestSpec[] = [];
+  readonly #orphans: { readonly spec: RequestSpec; readonly ghost: Launch | null }[] = [];
   #count = 0;
 
   constructor(stage: Stage) {
@@ -28,12 +28,13 @@ export class Clients {
     const dice = this.#dice;
     const { mix } = this.#stage.params;
     const repeated = dice.chance(0.5) ? this.#orphans.shift() : undefined;
-    const spec = repeated === undefined ? this.#draw() : { ...repeated, id: this.#newId() };
+    const spec = repeated === undefined ? this.#draw() : { ...repeated.spec, id: this.#newId() };
     const streaming = dice.chance(mix.streaming);
     this.#run(spec, {
       streaming,
       upgrade: !streaming && spec.replay === "replayable" && dice.chance(mix.upgrade),
       leavesAfterMs: dice.chance(mix.cancelled) ? dice.span(1, 60_000) : null,
+      ghost: repeated?.ghost ?? null,
     }, () => {});
   }
 
@@ -62,7 +63,9 @@ export class Clients {
 
   /** The process died: its requests are gone, and some of their clients come back. */
   orphanAll(): void {
-    for (const run of this.#open) if (run.spec.idempotency !== null) this.#orphans.push(run.spec);
+    for (const { spec, current } of this.#open) {
+      if (spec.idempotency !== null) this.#orphans.push({ spec, ghost: current });
+    }
     this.#open.clear();
   }
 

@@ -7,6 +7,7 @@ import { classify } from "../../../lib/core/classify.ts";
 import { Dice } from "../dice.ts";
 import { play, type Playback, type Sending } from "../world/answers.ts";
 import { SocketRun } from "./socket_run.ts";
+import { organisationOf } from "../params.ts";
 import type { Stage } from "./stage.ts";
 
 /** How the client behaves, apart from what it asks for. */
@@ -15,6 +16,8 @@ export interface Manner {
   readonly upgrade: boolean;
   /** Leaves after this long; null = stays. */
   readonly leavesAfterMs: number | null;
+  /** A send of the process that died with the first try of this request; its end may still be told. */
+  readonly ghost?: Launch | null;
 }
 
 /** What one request came to. */
@@ -53,8 +56,9 @@ export class RequestRun {
     return this.#spec;
   }
 
-  get isOver(): boolean {
-    return this.#isOver;
+  /** The send that has not ended. */
+  get current(): Launch | null {
+    return this.#current;
   }
 
   start(): void {
@@ -71,7 +75,21 @@ export class RequestRun {
     this.#plan = stage.process.pool.begin(this.#spec, stage.nowMs);
     const { leavesAfterMs } = this.#manner;
     if (leavesAfterMs !== null) stage.schedule(stage.nowMs + leavesAfterMs, () => this.#leave(), "process");
+    this.#hauntWith(this.#manner.ghost ?? null);
     this.#step();
+    this.#hauntWith(this.#manner.ghost ?? null);
+  }
+
+  /** The end of a send that a crash cut off reaches the next process: it must change nothing (P27). */
+  #hauntWith(ghost: Launch | null): void {
+    const { process, nowMs } = this.#stage;
+    if (ghost === null || this.#isOver) return;
+    const outcomes = [
+      classify({ kind: "success" }, null, { nowMs }),
+      classify({ kind: "transport", cause: "refused", pooled: false }, null, { nowMs }),
+    ];
+    process.pool.settle(this.#plan!, ghost, this.#dice.pick(outcomes), nowMs);
+    process.pool.commit(this.#plan!, ghost, nowMs);
   }
 
   #step(): void {
@@ -174,6 +192,8 @@ export class RequestRun {
   #head(launch: Launch): void {
     const { pool } = this.#stage.process;
     pool.progress(this.#plan!, launch, "head", this.#stage.nowMs);
+    const organisation = organisationOf(this.#stage.params, launch.account);
+    if (organisation !== null) pool.noteLimitGroup(launch.account, organisation);
   }
 
   #output(launch: Launch): void {

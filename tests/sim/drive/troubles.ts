@@ -1,6 +1,6 @@
 /** Everything that goes on around the requests: faults, outages, pages, operators, files, reloads, crashes, clocks. */
 import { Dice } from "../dice.ts";
-import { drawPolicy, drawPools } from "../params.ts";
+import { drawPolicy, drawPools, organisationOf } from "../params.ts";
 import { drawAccountTruth, drawProviderTruth } from "../world/truth.ts";
 import { drawPage } from "../world/usage_pages.ts";
 import type { Stage } from "./stage.ts";
@@ -54,11 +54,18 @@ function troubleAccount(stage: Stage, dice: Dice): void {
     faults.longestMs,
     stage.nowMs,
   );
-  stage.world.setAccount(id, truth);
-  stage.tell(`truth: ${id} is ${JSON.stringify(truth)}`);
+  const isShared = truth.kind === "broke" || (truth.kind === "spent" && truth.model === null);
+  const organisation = isShared ? organisationOf(stage.params, id) : null;
+  const sharing = organisation === null
+    ? [id]
+    : ids.filter((other) => organisationOf(stage.params, other) === organisation);
+  for (const one of sharing) stage.world.setAccount(one, truth);
+  stage.tell(`truth: ${sharing} is ${JSON.stringify(truth)}`);
   const endsAtMs = truth.kind === "spent" ? truth.untilMs : stage.nowMs + dice.span(1_000, faults.longestMs);
   stage.schedule(endsAtMs, () => {
-    if (stage.world.account(id) === truth) stage.world.setAccount(id, { kind: "healthy" });
+    for (const one of sharing) {
+      if (stage.world.account(one) === truth) stage.world.setAccount(one, { kind: "healthy" });
+    }
   }, "world");
 }
 

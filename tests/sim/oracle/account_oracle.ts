@@ -51,6 +51,8 @@ export class AccountOracle {
   recheckedAtMs = 0;
   /** The one attempt that tests a block of this account. */
   trial: AttemptId | null = null;
+  /** Accounts of one provider with the same word share their limits and their credit. */
+  limitGroup: string | null = null;
   /** Attempts of this account that have not ended. */
   inFlight = 0;
   /** Grows with every change, so that only what changed is compared. */

@@ -44,7 +44,6 @@ export function bookOutcome(
       return;
     }
   }
-  const ladderBefore = account.ladder;
   bookAccountOnly(oracle, open, outcome, nowMs);
   if (strikeOf(outcome) === null) return;
   const strikes = (request.strikes.get(provider) ?? 0) + 1;
@@ -57,21 +56,44 @@ export function bookOutcome(
       toMs: nowMs + Math.min(LADDER_CAP_MS, stepMs + 2_000),
     });
   }
-  // What is new about the account may have closed the provider already; then the strike comes late (G3).
-  const isNews = outcome.kind === "limited" || account.ladder !== ladderBefore;
-  const closes = isNews && provider.cooldown === null && isOutOfQuota(account, nowMs);
-  const closureMs = closes ? provider.quotaClosureMs(nowMs) : null;
-  if (closureMs !== null) provider.openDerived(closureMs, "usage_window_exhausted", nowMs);
   if (!heldLease) provider.strike(outcome);
+}
+
+/** The account's column, and that of those which share its limits. */
+export function bookAccountOnly(oracle: Oracle, open: OpenLaunch, outcome: Outcome, nowMs: number): void {
+  const { account, provider } = open;
+  bookOne(oracle, open, account, outcome, nowMs);
+  if (account.limitGroup === null || (outcome.kind !== "limited" && outcome.kind !== "credits")) return;
+  for (const other of provider.accounts) {
+    if (other !== account && other.limitGroup === account.limitGroup) {
+      bookOne(oracle, open, other, outcome, nowMs);
+    }
+  }
+}
+
+/** What is new about an account may leave its provider with nobody that has quota (C4). */
+function bookOne(
+  oracle: Oracle,
+  open: OpenLaunch,
+  account: AccountOracle,
+  outcome: Outcome,
+  nowMs: number,
+): void {
+  const { provider } = open;
+  const ladderBefore = account.ladder;
+  const trial = account === open.account
+    ? trialOf(open)
+    : { ...trialOf(open), fingerprint: account.account.fingerprint };
+  bookAccount(account, outcome, trial, oracle.ladderCapMs, nowMs);
+  const isNews = outcome.kind === "limited" || account.ladder !== ladderBefore;
+  if (!isNews || provider.cooldown !== null || !isOutOfQuota(account, nowMs)) return;
+  const closureMs = provider.quotaClosureMs(nowMs);
+  if (closureMs !== null) provider.openDerived(closureMs, "usage_window_exhausted", nowMs);
 }
 
 function isOutOfQuota(account: AccountOracle, nowMs: number): boolean {
   const kind = account.block(null, nowMs)?.kind;
   return kind === "deadline" || kind === "park" || kind === "inferred";
-}
-
-export function bookAccountOnly(oracle: Oracle, open: OpenLaunch, outcome: Outcome, nowMs: number): void {
-  bookAccount(open.account, outcome, trialOf(open), oracle.ladderCapMs, nowMs);
 }
 
 export function trialOf({ launch, fingerprint }: OpenLaunch): Trial {

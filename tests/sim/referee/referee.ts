@@ -101,6 +101,12 @@ export class Referee implements Pool {
     this.#check(event(`page of ${account}`), nowMs);
   }
 
+  noteLimitGroup(account: AccountId, group: string): void {
+    this.#call(() => this.#pool.noteLimitGroup(account, group));
+    const known = this.#oracle.accounts.get(account);
+    if (known !== undefined) known.limitGroup = group;
+  }
+
   refreshed(account: AccountId, fingerprint: string, nowMs: number): void {
     this.#call(() => this.#pool.refreshed(account, fingerprint, nowMs));
     const known = this.#oracle.accounts.get(account);
