@@ -10,6 +10,8 @@ import { TempFolder } from "./temp_folder.ts";
 const DENO_CACHE = Deno.env.get("DENO_DIR") ?? `${Deno.env.get("HOME")}/.cache/deno`;
 const MAIN = fromFileUrl(new URL("../../main.ts", import.meta.url));
 
+const KNOCK_LIMIT_MS = 1_000;
+
 export class ProcessRig implements AsyncDisposable {
   readonly folder = new TempFolder();
   readonly provider: SimulatedProvider;
@@ -110,7 +112,9 @@ export class ProcessRig implements AsyncDisposable {
     const knock = async (): Promise<void> => {
       while (!ended && !listens) {
         try {
-          await (await fetch(`${this.url}/healthz`)).body?.cancel();
+          // Bounded: where the port is somebody else's, nobody answers.
+          const signal = AbortSignal.timeout(KNOCK_LIMIT_MS);
+          await (await fetch(`${this.url}/healthz`, { signal })).body?.cancel();
           listens = true;
         } catch {
           await new Promise((resolve) => setTimeout(resolve, 20));
