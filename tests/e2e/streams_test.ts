@@ -52,11 +52,16 @@ const typesOf = (body: string) => [...body.matchAll(/"type":"([a-z._]+)"/g)].map
 Deno.test("B063 B064 a stream cut in two at every byte reaches the client byte for byte", async () => {
   await using rig = await startRig({ accounts: ["A"] });
   const bytes = ENCODER.encode(WHOLE);
-  for (let cut = 1; cut < bytes.length; cut++) {
-    const step = (part: Uint8Array<ArrayBuffer>) => ({ kind: "bytes" as const, bytes: part });
-    rig.account("A").script(stream([step(bytes.slice(0, cut)), delay(0), step(bytes.slice(cut))]));
+  const step = (from: number, to?: number) => ({ kind: "bytes" as const, bytes: bytes.slice(from, to) });
+  const cutAt = async (cut: number) => {
     const answer = await ask(rig);
-    assertEquals(await answer.text(), WHOLE, `cut at ${cut}`);
+    assertEquals(await answer.text(), WHOLE, `near the cut at ${cut}`);
+  };
+  // Some at a time: which answer gets which cut does not matter.
+  for (let from = 1; from < bytes.length; from += 25) {
+    const some = Array.from({ length: Math.min(25, bytes.length - from) }, (_, index) => from + index);
+    rig.account("A").script(...some.map((cut) => stream([step(0, cut), delay(1), step(cut)])));
+    await Promise.all(some.map(cutAt));
   }
 });
 
