@@ -101,6 +101,20 @@ export function problem(exit: ExitCode, code: string, message: string): Report {
   return { kind: "problem", exit, code, message };
 }
 
+/**
+ * Tells a person at a terminal what is being waited for, and wipes it away afterwards. Pipes and `--json` see nothing.
+ */
+export async function withProgress<T>(call: Call, text: string, work: () => Promise<T>): Promise<T> {
+  const { stderr } = call.host;
+  const isShown = stderr.isTerminal && !call.json;
+  if (isShown) stderr.write(text);
+  try {
+    return await work();
+  } finally {
+    if (isShown) stderr.write("\r\x1b[K");
+  }
+}
+
 /** For commands that wrote everything while they ran. */
 export function ended(exit: ExitCode): Report {
   return { kind: "answer", exit, json: undefined, text: () => "" };

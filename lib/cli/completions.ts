@@ -76,43 +76,52 @@ complete -F _holdfast holdfast
 }
 
 export function zsh(commands: readonly Command[]): string {
-  const described = (rows: readonly { readonly name: string; readonly summary: string }[]) =>
-    rows.map(({ name, summary }) => `'${name}:${quoted(summary)}'`).join(" ");
-  const option = ({ name, value, summary, choices }: Option) => {
-    const values = value === null
-      ? ""
-      : choices === undefined
-      ? `:${value}:${/FILE/.test(value) ? "_files" : ""}`
-      : `:${value}:(${choices.join(" ")})`;
-    return `'--${name}[${quoted(summary).replaceAll(/[[\]]/g, "")}]${values}'`;
-  };
-  const cases = placesOf(commands).map((place) => {
-    const what = place.commands.length > 0
-      ? `local -a commands=(${described(place.commands)}); _describe command commands`
-      : place.choices.length > 0
-      ? `_values value ${place.choices.join(" ")}`
-      : "_files";
-    return `    "${place.path.join(" ")}") _arguments -S ${
-      place.options.map(option).join(" ")
-    } '*::: :->rest'; [[ $state == rest ]] && { ${what} } ;;`;
-  });
-  const parents = commands.filter(({ subcommands }) => subcommands !== undefined).map(({ name }) => name)
-    .join("|");
+  const described = (rows: readonly { readonly name: string; readonly summary: string }[], mark = "") =>
+    rows.map(({ name, summary }) => `'${mark}${name}:${quoted(summary)}'`).join(" ");
+  const places = placesOf(commands);
+  const cases = places.map((place) =>
+    `    "${place.path.join(" ")}") flags=(${described(place.options, "--")}); names=(${
+      described(place.commands)
+    }); values=(${place.choices.join(" ")}) ;;`
+  );
+  const choices = places.flatMap(({ path, options }) =>
+    options.flatMap((option) =>
+      option.choices === undefined
+        ? []
+        : `    "${path.join(" ")} --${option.name}") compadd -- ${option.choices.join(" ")}; return ;;`
+    )
+  );
+  const parents = commands.filter(({ subcommands }) => subcommands !== undefined).map(({ name }) => name);
   return `#compdef holdfast
 # zsh completion of holdfast
 _holdfast() {
-  local state place
+  local place="$words[2]" previous="$words[CURRENT-1]"
+  # Not "commands" and "options": zsh has parameters of those names.
+  local -a flags names values
   if (( CURRENT == 2 )); then
-    local -a commands=(${described(commands)})
-    _describe command commands
+    names=(${described(commands)})
+    _describe -t commands command names
     return
   fi
-  place="$words[2]"
-  if [[ "$place" == (${parents}) ]] && (( CURRENT > 3 )); then place="$words[2] $words[3]"; shift words; (( CURRENT-- )); fi
-  shift words; (( CURRENT-- ))
+  if [[ "$place" == (${parents.join("|")}) ]] && (( CURRENT > 3 )); then place="$words[2] $words[3]"; fi
+  case "$previous" in
+    --config|--file|--output) _files; return ;;
+  esac
+  case "$place $previous" in
+${choices.join("\n")}
+  esac
   case "$place" in
 ${cases.join("\n")}
   esac
+  if [[ "$words[CURRENT]" == -* ]]; then
+    _describe -o option flags
+  elif (( $#names )); then
+    _describe -t commands command names
+  elif (( $#values )); then
+    compadd -- $values
+  else
+    _files
+  fi
 }
 if [ "$funcstack[1]" = "_holdfast" ]; then _holdfast "$@"; else compdef _holdfast holdfast; fi
 `;

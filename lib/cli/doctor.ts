@@ -8,7 +8,7 @@ import { formatMistake } from "../config.ts";
 import type { Upstream } from "../ports.ts";
 import { readProxyEnvironment } from "../upstream/egress_proxy.ts";
 import { createUpstream } from "../upstream/http_client.ts";
-import { answer, type Call, type Command, EXIT, type Report } from "./command.ts";
+import { answer, type Call, type Command, EXIT, type Report, withProgress } from "./command.ts";
 import { checkAccountStates, type RunningState } from "./doctor_accounts.ts";
 import {
   checkAuthDir,
@@ -58,7 +58,10 @@ async function examine(call: Call): Promise<Report> {
   findings.push(...credentials.findings);
   findings.push(...checkDatabase(config, running.isHoldfast));
   findings.push(...await checkAccounts(call, config, running.isHoldfast, credentials));
-  if (!call.flag("offline")) findings.push(...await askUpstreams(call, config, credentials.usesCodex));
+  if (!call.flag("offline")) {
+    const ask = () => askUpstreams(call, config, credentials.usesCodex);
+    findings.push(...await withProgress(call, "Asking the upstreams …", ask));
+  }
   return tell(findings);
 }
 

@@ -1,6 +1,8 @@
 /**
  * `holdfast explain`: one request told from its first attempt to its answer. `holdfast why`: who would serve a model.
  */
+import type { DecisionRecord } from "../core/decision.ts";
+import { type DecisionResult, type StoryLine, tellDecision } from "../proxy/decision_words.ts";
 import { answer, type Command, EXIT, problem, type Report } from "./command.ts";
 import { type Management, MANAGEMENT_OPTIONS, withManagement } from "./management_client.ts";
 import { duration, type Painter, printable, relativeTime, type Style, table } from "./terminal.ts";
@@ -26,7 +28,9 @@ interface DecisionJson {
   readonly waits: readonly { readonly from: string; readonly until: string; readonly reason: string }[];
   readonly candidates: readonly (BlockJson & { readonly account: string })[];
   readonly attempts: readonly {
+    readonly id: string;
     readonly account: string;
+    readonly provider: string;
     readonly model: string | null;
     readonly round: number;
     readonly cause: string;
@@ -35,6 +39,7 @@ interface DecisionJson {
     readonly ended_at: string | null;
     readonly outcome: string | null;
     readonly status: number | null;
+    readonly row: number | null;
   }[];
   readonly notes: readonly string[];
 }
@@ -80,68 +85,87 @@ async function explain(management: Management, id: string): Promise<Report> {
   return showDecision(decision);
 }
 
+/** In the same words as the status page: both read the record, neither adds to it. */
 function showDecision(decision: DecisionJson): Report {
   return answer(decision, (style) => {
+    const { paint, nowMs } = style;
+    const story = tellDecision(readRecord(decision), (account) => account);
+    const startMs = Date.parse(decision.at);
+    const after = decision.ended_at === null
+      ? ""
+      : ` after ${duration(Date.parse(decision.ended_at) - startMs)}`;
+    const about = [
+      decision.request_id,
+      decision.route,
+      decision.model ?? "no model",
+      relativeTime(decision.at, nowMs),
+    ];
     const lines = [
-      headline(decision, style.paint),
-      style.paint.faint(
-        `${decision.request_id}  ${decision.route}  ${printable(decision.model ?? "no model")}  ${
-          relativeTime(decision.at, style.nowMs)
-        }`,
-      ),
+      paint[TITLES[story.result]](printable(story.title + after)),
+      ...(story.because === null ? [] : [printable(story.because)]),
+      paint.faint(printable(about.join("  "))),
       "",
-      ...storyOf(decision, style.paint).map((line) => `  ${line}`),
-      ...decision.notes.map((note) => `  ${note.replaceAll("_", " ")}`),
+      ...story.lines.map(({ atMs, text, tone }) =>
+        `  ${`+${duration(atMs - startMs)}`.padEnd(12)}${paintLine(printable(text), tone, paint)}`
+      ),
     ];
     return `${lines.join("\n")}\n${showCandidates(decision, style)}`;
   });
 }
 
-function headline(decision: DecisionJson, paint: Painter): string {
-  const { status, code, attempts } = decision;
-  const after = decision.ended_at === null
-    ? ""
-    : ` after ${duration(Date.parse(decision.ended_at) - Date.parse(decision.at))}`;
-  if (status === null) return paint.warn("Still under way");
-  if (status === 0) return paint.warn(`The client left${after}`);
-  const last = attempts.at(-1);
-  if (code === null) return paint.good(`Served by ${last?.account ?? "nobody"} with ${status}${after}`);
-  const rule = decision.rule === null ? "" : `, because ${decision.rule.replaceAll("_", " ")}`;
-  const tried = attempts.length === 0 ? ", nothing was sent" : "";
-  return paint.bad(`Answered ${status} ${code}${after}${rule}${tried}`);
+const TITLES: Readonly<Record<DecisionResult, keyof Painter>> = {
+  served: "good",
+  refused: "warn",
+  left: "warn",
+  failed: "bad",
+};
+
+function paintLine(text: string, tone: StoryLine["tone"], paint: Painter): string {
+  switch (tone) {
+    case "good":
+      return paint.good(text);
+    case "bad":
+      return paint.warn(text);
+    case "wait":
+      return paint.faint(text);
+    case "plain":
+      return text;
+  }
 }
 
-/** Attempts and waits in the order of time. */
-function storyOf(decision: DecisionJson, paint: Painter): string[] {
-  const events = [
-    ...decision.attempts.map((attempt) => ({
-      atMs: Date.parse(attempt.started_at),
-      text: tellAttempt(attempt, paint),
+/** The record that management's JSON was made of. */
+function readRecord(json: DecisionJson): DecisionRecord {
+  const ms = (iso: string): number => Date.parse(iso);
+  return {
+    requestId: json.request_id,
+    atMs: ms(json.at),
+    route: json.route,
+    model: json.model,
+    tenant: json.tenant,
+    status: json.status,
+    code: json.code,
+    rule: json.rule,
+    rounds: json.rounds,
+    endedAtMs: json.ended_at === null ? null : ms(json.ended_at),
+    waits: json.waits.map(({ from, until, reason }) => ({ fromMs: ms(from), untilMs: ms(until), reason })),
+    // Shown as a table of their own.
+    candidates: [],
+    attempts: json.attempts.map((attempt) => ({
+      id: attempt.id,
+      account: attempt.account,
+      provider: attempt.provider,
+      model: attempt.model,
+      round: attempt.round,
+      cause: attempt.cause,
+      probe: attempt.probe,
+      startedAtMs: ms(attempt.started_at),
+      endedAtMs: attempt.ended_at === null ? null : ms(attempt.ended_at),
+      outcome: attempt.outcome,
+      status: attempt.status,
+      row: attempt.row,
     })),
-    ...decision.waits.map((wait) => ({
-      atMs: Date.parse(wait.from),
-      text: paint.faint(
-        `waited ${duration(Date.parse(wait.until) - Date.parse(wait.from))} (${
-          wait.reason.replaceAll("_", " ")
-        })`,
-      ),
-    })),
-  ];
-  const startMs = Date.parse(decision.at);
-  return events.toSorted((a, b) => a.atMs - b.atMs)
-    .map(({ atMs, text }) => `${`+${duration(atMs - startMs)}`.padEnd(10)} ${text}`);
-}
-
-function tellAttempt(attempt: DecisionJson["attempts"][number], paint: Painter): string {
-  const took = attempt.ended_at === null
-    ? "under way"
-    : `after ${duration(Date.parse(attempt.ended_at) - Date.parse(attempt.started_at))}`;
-  const why = attempt.cause === "first" ? "" : ` (${attempt.cause.replaceAll("_", " ")})`;
-  const probe = attempt.probe === "none" ? "" : ` (probe: ${attempt.probe})`;
-  const status = attempt.status === null ? "" : ` [${attempt.status}]`;
-  const outcome = (attempt.outcome ?? "").replaceAll("_", " ").replace(":", ": ");
-  const told = attempt.outcome === "success" ? paint.good("served") : paint.warn(outcome + status);
-  return `${attempt.account}${why}${probe}  ${told} ${took}`;
+    notes: [...json.notes],
+  };
 }
 
 function showCandidates(decision: DecisionJson, style: Style): string {

@@ -15,7 +15,7 @@ import { createCredentialFiles } from "../store/credential_files.ts";
 import { readProxyEnvironment } from "../upstream/egress_proxy.ts";
 import { createUpstream } from "../upstream/http_client.ts";
 import { createOauthClient } from "../upstream/oauth_client.ts";
-import { answer, type Call, type Command, EXIT, problem, type Report } from "./command.ts";
+import { answer, type Call, type Command, EXIT, problem, type Report, withProgress } from "./command.ts";
 import type { Host } from "./host.ts";
 import { saveCodexLogin } from "./auth_dir.ts";
 import { checkLogin, type LoginCheck, type LoginCheckDeps } from "./login_check.ts";
@@ -70,7 +70,10 @@ async function importLogins(call: Call, config: Config): Promise<Report> {
   try {
     const imported: Imported[] = [];
     // One after the other: two files can be one login, and its refresh token is good for one use.
-    for (const login of found) imported.push(await importOne(call, deps, login));
+    for (const login of found) {
+      const asking = `Checking ${imported.length + 1} of ${found.length} …`;
+      imported.push(await withProgress(call, asking, () => importOne(call, deps, login)));
+    }
     return tell(call, config, imported);
   } catch (error) {
     if (error instanceof StoreFailure) return problem(EXIT.failed, "not_saved", error.message);

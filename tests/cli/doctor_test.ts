@@ -127,6 +127,12 @@ Deno.test("doctor --offline asks no upstream", async () => {
   assertEquals(world.upstream.paths, []);
 });
 
+Deno.test("doctor tells a person at a terminal what it waits for, and wipes it away", async () => {
+  await using world = healthyMachine({ terminal: 80 });
+  assertEquals((await world.line.run("doctor")).err, "Asking the upstreams …\r\x1b[K");
+  assertEquals((await world.examine()).run.err, "");
+});
+
 interface Planted {
   readonly name: string;
   readonly options?: () => CommandLineOptions;
