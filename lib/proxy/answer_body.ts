@@ -1,5 +1,5 @@
 /** Bodies of answers: read whole within a limit, or handed to the client as they come. */
-import type { AnswerBody } from "../ports.ts";
+import type { AnswerBody, Clock } from "../ports.ts";
 import { concat } from "./request_body.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
@@ -51,6 +51,44 @@ async function readKnown(
     note(at);
   }
   return bytes;
+}
+
+/** Nothing came for too long. */
+export class FellSilent extends Error {
+  override readonly name = "FellSilent";
+}
+
+/**
+ * The body, given up when nothing comes of it for `idleMs` while somebody waits; 0 waits for ever. Its reads then
+ * throw FellSilent.
+ */
+export function limitSilence(body: AnswerBody, clock: Clock, idleMs: number): AnswerBody {
+  if (idleMs === 0) return body;
+  const read = async (into?: Bytes): Promise<Bytes | null> => {
+    let silent = false;
+    const limit = clock.schedule(clock.now() + idleMs, () => {
+      silent = true;
+      body.cancel();
+    });
+    try {
+      const piece = await body.read(into);
+      if (silent) throw new FellSilent();
+      return piece;
+    } finally {
+      limit.cancel();
+    }
+  };
+  return {
+    read,
+    cancel: () => body.cancel(),
+    async *[Symbol.asyncIterator]() {
+      try {
+        for (let piece = await read(); piece !== null; piece = await read()) yield piece;
+      } finally {
+        body.cancel();
+      }
+    },
+  };
 }
 
 /**

@@ -5,6 +5,7 @@ import type { ClientProtocol } from "../core/domain.ts";
 import type { Launch } from "../core/retry_plan.ts";
 import type { Ids } from "../ports.ts";
 import { editTopLevel, type JsonEdit } from "../protocol/json_scan.ts";
+import { parseObject } from "../protocol/translate/json.ts";
 import { withoutForeignCarriers } from "../protocol/translate/foreign_carriers.ts";
 import type { OutgoingRequest } from "../providers/provider.ts";
 import type { ProviderEntry } from "./deps.ts";
@@ -104,8 +105,8 @@ export function upstreamProtocolOf(context: RequestContext, entry: ProviderEntry
  * Removes reasoning items whose encrypted content another account made (ruling 8). Rare, so the whole body is parsed.
  */
 export function stripForeignReasoning(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
-  const json = JSON.parse(new TextDecoder().decode(bytes)) as Record<string, unknown>;
-  if (!Array.isArray(json["input"])) return bytes;
+  const json = parseObject(new TextDecoder().decode(bytes));
+  if (json === null || !Array.isArray(json["input"])) return bytes;
   const kept = json["input"].filter((item: unknown) => !isForeignState(item));
   if (kept.length === json["input"].length) return bytes;
   return new TextEncoder().encode(JSON.stringify({ ...json, input: kept }));

@@ -3,7 +3,8 @@
  * (ruling 10); larger ones stream.
  */
 import type { ClientProtocol } from "../core/domain.ts";
-import type { UpstreamResponse } from "../ports.ts";
+import type { Evidence } from "../core/evidence.ts";
+import type { AnswerBody, UpstreamResponse } from "../ports.ts";
 import { hasErrorObject, readErrorValue } from "../protocol/error_body.ts";
 import { findMember, scanTopLevel } from "../protocol/json_scan.ts";
 import type { TokenUsage } from "../protocol/stream_dialect.ts";
@@ -17,7 +18,7 @@ import {
   SUCCESS,
 } from "./attempt_runner.ts";
 import type { ProxyDeps } from "./deps.ts";
-import { readWhole, streamBody, type WholeBody } from "./answer_body.ts";
+import { FellSilent, limitSilence, readWhole, streamBody, type WholeBody } from "./answer_body.ts";
 import { failOpen, withholdingSlot } from "./recovery.ts";
 import { evidenceOf } from "./stream_answer.ts";
 import { encode } from "./translation.ts";
@@ -38,19 +39,20 @@ export async function readWholeAnswer(
     return { kind: "committed", response: new Response(null, { status: response.status, headers }) };
   }
   if (response.body === null) return attempting.fail({ kind: "malformed", detail: "no_body" });
+  const source = limitSilence(response.body, deps.clock, deps.config().timeouts.idleMs);
   let read: WholeBody;
   try {
     read = await readWhole(
-      response.body,
+      source,
       response.contentLength,
       WHOLE_ANSWER_LIMIT_BYTES,
       noteHeld(deps, input),
     );
   } catch (error) {
-    return attempting.fail(deps.upstream.bodyFailure(error));
+    return attempting.fail(failureOf(deps, error));
   }
   if (!read.whole) {
-    if (attempting.answer === null) return streamOn(deps, input, response, headers, read.begun);
+    if (attempting.answer === null) return streamOn(deps, input, response, headers, source, read.begun);
     // What has to be translated cannot stream on.
     response.body.cancel();
     return attempting.fail({ kind: "malformed", detail: "answer_too_large" });
@@ -71,7 +73,9 @@ export async function readWholeAnswer(
   }
   let body = bytes;
   if (attempting.answer !== null) {
-    const document = parseSafely(bytes, 0, bytes.length) as JsonObject;
+    const document = parseSafely(bytes, 0, bytes.length) as JsonObject | null;
+    // Scanned, not parsed until here: what lies deeper may be no JSON after all.
+    if (document === null) return attempting.fail({ kind: "malformed", detail: "not_json" });
     const translated = attempting.answer.translator.answer(document, attempting.answer.context);
     if (!translated.ok) return attempting.fail(evidenceOf(translated.problem, response));
     body = encode(translated.body);
@@ -88,6 +92,11 @@ export async function readWholeAnswer(
 }
 
 const JSON_TYPE = "application/json";
+const SILENT: Evidence = { kind: "transport", cause: "idle_timeout", pooled: false };
+
+function failureOf(deps: ProxyDeps, error: unknown): Evidence {
+  return error instanceof FellSilent ? SILENT : deps.upstream.bodyFailure(error);
+}
 
 /** Under recovery the bytes read so far are held back, and counted, up to its bound. */
 function noteHeld(deps: ProxyDeps, input: AttemptInput): (readBytes: number) => void {
@@ -161,12 +170,13 @@ function streamOn(
   input: AttemptInput,
   response: UpstreamResponse,
   headers: Headers,
+  source: AnswerBody,
   begun: readonly Uint8Array<ArrayBuffer>[],
 ): AttemptResult {
   const { launch, hooks } = input;
   input.slot?.release();
   hooks.commit(launch);
-  const body = streamBody(response.body!, begun, (end) => {
+  const body = streamBody(source, begun, (end) => {
     if (end === "whole") hooks.finished(launch, SUCCESS, response.status, null);
     else if (end === "cancelled") {
       hooks.finished(
@@ -175,7 +185,7 @@ function streamOn(
         response.status,
         null,
       );
-    } else hooks.bodyBroke(launch, deps.upstream.bodyFailure(end.error), response.status);
+    } else hooks.bodyBroke(launch, failureOf(deps, end.error), response.status);
   }, (bytes) => void (deps.traffic.bytesToClients += bytes));
   headers.set("content-type", response.headers.get("content-type") ?? JSON_TYPE);
   return { kind: "committed", response: new Response(body, { status: response.status, headers }) };
