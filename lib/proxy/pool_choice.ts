@@ -167,9 +167,9 @@ function stickyStart(plan: RequestPlan, route: PlanRoute, nowMs: number): number
   return hash32(session) % route.provider.accounts.length;
 }
 
-/** True when the only thing against this account is what it was asked for, on every route it has. */
+/** True when the only thing against this account is what it was asked for, on every route but fallbacks. */
 export function isModelExcluded(plan: RequestPlan, slot: AccountSlot, nowMs: number): boolean {
-  const routes = plan.routes.filter((route) => holds(route.provider, slot));
+  const routes = plan.routes.filter((route) => !route.fallback && holds(route.provider, slot));
   return routes.length > 0 &&
     routes.every((route) =>
       strongestBlock(slot.health, slot.account.enabled, route.target.model, nowMs) === "model_excluded"

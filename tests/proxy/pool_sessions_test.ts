@@ -221,6 +221,14 @@ Deno.test("a head takes the session from the account that was out of reach, not 
   assertEquals([launch.account, holder(driver)], ["c", "d"]);
 });
 
+Deno.test("a model exclusion moves no session, whatever else the account offers as a fallback (C34)", () => {
+  const driver = new Driver(["a", "b"]);
+  driver.session("s", OK, { targets: [{ provider: "codex", model: "m2" }] });
+  driver.run(inOrder(outcomes.modelUnsupported()), { pinned: true, bound: "a", replay: "once" });
+  const result = driver.session("s", OK, { fallbacks: [{ provider: "codex", model: "m2" }] });
+  assertEquals([result.served?.account, holder(driver)], ["b", "a"]);
+});
+
 Deno.test("a fallback's account of which nothing is heard keeps its conversation (C34)", () => {
   const driver = new Driver(["a", account("q1", { provider: "q" })]);
   const q = { provider: "q", model: "n" };

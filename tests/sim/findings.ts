@@ -18,12 +18,6 @@ export const OPEN_FINDINGS = [
     seed: 61,
   },
   {
-    name: "fallback_holder_moves",
-    what:
-      "a session moves away from an account because of its fallback route: the model is tried there alone (seed 295), or nothing was heard there (1934) (P39, C34)",
-    seed: 295,
-  },
-  {
     name: "removed_account_rows",
     what:
       "an attempt of an account that was removed meanwhile writes rows that its next life does not know of (P31)",

@@ -1,6 +1,5 @@
 /** Conversations stay: who may be moved, by whom, and when (P39, C22, rulings 7 and 8). */
 import type { Launch } from "../../../lib/core/retry_plan.ts";
-import { looksPast } from "../findings.ts";
 import type { AccountOracle } from "../oracle/account_oracle.ts";
 import type { Oracle } from "../oracle/oracle.ts";
 import type { RequestOracle } from "../oracle/request_oracle.ts";
@@ -90,11 +89,9 @@ function findMoveObjection(
   const own = request.outcomes.get(account);
   const isOwnOutage = own?.kind === "no_response" || own?.kind === "edge_block";
   if (own !== undefined && !isOwnOutage) return null;
-  const known = request.routes.filter((route) =>
-    (request.snapshot.get(route.provider) ?? []).includes(account)
+  const routes = request.routes.filter((route) =>
+    !route.fallback && (request.snapshot.get(route.provider) ?? []).includes(account)
   );
-  const routes = known.filter(({ fallback }) => !fallback);
-  if (routes.length < known.length && looksPast("fallback_holder_moves")) return null;
   if (routes.length === 0) return "which this request knows as a fallback only";
   const reasons = routes.map((route) =>
     reasonAgainst(oracle, request, account, route, nowMs) ?? (isOwnOutage ? "outage" : null)
