@@ -100,6 +100,7 @@ export function applyOutcome(
     case "request_fault":
     case "edge_block":
     case "incomplete":
+    case "local_limit":
     case "cancelled":
       return health;
     default: {

@@ -47,7 +47,9 @@ export type TransportCause =
   /** Our own idle limit ended the body. */
   | "idle_timeout"
   /** The configured egress proxy refused or could not be reached. */
-  | "egress_proxy";
+  | "egress_proxy"
+  /** This machine had no descriptor, port or buffer left for the connection: nothing was sent. */
+  | "local_limit";
 
 export type Evidence =
   /** A complete response head with a failure status, and the first 64 KiB of its body. */

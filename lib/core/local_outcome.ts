@@ -8,6 +8,7 @@ export type Transient = Extract<Outcome, { kind: "transient" }>;
 
 /** Rows 28 to 33: what happened on the way, before or without an answer. */
 export function transportOutcome(cause: TransportCause, pooled: boolean): Outcome {
+  if (cause === "local_limit") return LOCAL_LIMIT;
   const row = TRANSPORT_ROWS[cause];
   switch (cause) {
     case "refused":
@@ -47,7 +48,20 @@ export function transportOutcome(cause: TransportCause, pooled: boolean): Outcom
   }
 }
 
-const TRANSPORT_ROWS: Record<TransportCause, number> = {
+/** No answer of anybody: the decision table has no row for it. */
+const LOCAL_LIMIT: Outcome = {
+  kind: "local_limit",
+  row: 0,
+  scope: "none",
+  origin: "local",
+  status: null,
+  code: "overloaded",
+};
+
+/** How a refresh that could not be sent for want of our own means is told (`oauth_client.ts`). */
+export const REFRESH_LOCAL_LIMIT = "token_endpoint_local_limit";
+
+const TRANSPORT_ROWS: Record<Exclude<TransportCause, "local_limit">, number> = {
   refused: 28,
   connect_timeout: 28,
   egress_proxy: 28,
@@ -67,6 +81,7 @@ export function refreshOutcome(evidence: Extract<Evidence, { kind: "refresh_fail
     const reason = evidence.reason ?? (DEAD_GRANTS.has(code) ? "invalid_grant" : "credential_invalid");
     return { kind: "refresh_dead", row: 8, scope: "account", origin: "upstream", status: null, code, reason };
   }
+  if (evidence.code === REFRESH_LOCAL_LIMIT) return LOCAL_LIMIT;
   return {
     ...passing("refresh", 9, "upstream", null, safeCode(evidence.code, "refresh_failed")),
     scope: "account",

@@ -101,9 +101,13 @@ export function settleNetworkProbe(
 export function provesHead(outcome: Outcome): boolean {
   switch (outcome.kind) {
     case "no_response":
+    case "local_limit":
     case "cancelled":
     case "refresh_dead":
       return false;
+    case "request_fault":
+      // A request we could not word for this provider was never sent.
+      return outcome.origin !== "local";
     case "transient":
       return outcome.cause !== "first_byte_timeout" && outcome.cause !== "refresh" &&
         outcome.cause !== "egress_proxy";

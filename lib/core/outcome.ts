@@ -81,6 +81,8 @@ export type Outcome =
     /** A pooled idle connection died: may be repeated once on the same account, unpooled (ruling 15). */
     readonly pooled: boolean;
   })
+  /** This machine is at a limit of its own: nothing was sent, nobody is to blame, no account would fare better. */
+  | (OutcomeBase & { readonly kind: "local_limit" })
   /** A block or challenge page in front of the provider: one strike, no account cooled, the round leaves the provider (ruling 4). */
   | (OutcomeBase & { readonly kind: "edge_block" })
   /** A clean end without terminal: request-scoped 408, retried by recovery only. */

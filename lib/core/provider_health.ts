@@ -173,8 +173,10 @@ export type ProbeVerdict = "answered" | "failed" | "unknown";
 
 export function judgeProviderProbe(outcome: Outcome): ProbeVerdict {
   switch (outcome.kind) {
-    case "success":
     case "request_fault":
+      // A request we could not word for this provider was never sent.
+      return outcome.origin === "local" ? "unknown" : "answered";
+    case "success":
     case "unauthorized":
     case "credential_dead":
     case "account_pause":
@@ -191,6 +193,7 @@ export function judgeProviderProbe(outcome: Outcome): ProbeVerdict {
       return outcome.strike ? "failed" : "answered";
     case "incomplete":
     case "refresh_dead":
+    case "local_limit":
     case "cancelled":
       return "unknown";
     default: {

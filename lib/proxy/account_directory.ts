@@ -10,7 +10,15 @@ import { credentialOwner, parseCredentialFile, type TokenSet } from "../core/cre
 import { mergeTokens } from "../core/credential_merge.ts";
 import type { Account, AccountId } from "../core/domain.ts";
 import { type Validity, validityUntil } from "../core/token_lifetime.ts";
-import type { Clock, Credential, CredentialFiles, Digest, Log, Scheduled } from "../ports.ts";
+import {
+  type Clock,
+  type Credential,
+  type CredentialFiles,
+  type Digest,
+  type Log,
+  type Scheduled,
+  StoreFailure,
+} from "../ports.ts";
 import { type AccountChanges, type AccountEntry, compareEntries, makeEntries } from "./account_entries.ts";
 import { CredentialSightings, UNREADABLE_GRACE_MS } from "./credential_sightings.ts";
 import { type FileNote, isExpected, makeNotes } from "./file_notes.ts";
@@ -227,9 +235,14 @@ export class AccountDirectory {
         const next = merge(broken && isLast ? this.#sightings.get(path)?.text ?? text : text);
         written = next ?? "";
         return next;
+      }).catch((error) => {
+        // A process too busy to open a file would otherwise lose the only copy of a login.
+        if (isLast || !isOutOfDescriptors(error)) throw error;
+        return "blocked" as const;
       });
       if (result === "replaced") this.#sightings.wrote(path, written);
-      if (result === "replaced" || !broken || isLast) return result === "replaced";
+      const tryAgain = (broken && result !== "replaced") || result === "blocked";
+      if (!tryAgain || isLast) return result === "replaced";
       await this.#clock.sleepUntil(this.#clock.now() + BROKEN_RETRY_MS, this.#closing.signal);
     }
   }
@@ -409,6 +422,10 @@ export class AccountDirectory {
     });
     this.#nextLook = { atMs, scheduled };
   }
+}
+
+function isOutOfDescriptors(error: unknown): boolean {
+  return error instanceof StoreFailure && (error.reason === "EMFILE" || error.reason === "ENFILE");
 }
 
 function holdsLogin(text: string, owner: string | null, refreshToken: string): boolean {

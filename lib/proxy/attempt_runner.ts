@@ -104,12 +104,15 @@ export async function prepareLaunch(
     throw new Error(`Cannot launch on a provider that is not configured: ${launch.provider}`);
   }
   let fingerprint: string | null = null;
-  const fail = (evidence: Evidence, relay: RelayAnswer | null = null): AttemptResult => ({
-    kind: "failed",
-    outcome: judge(deps, entry, launch, evidence, context.match.route.base),
-    fingerprint,
-    relay,
-  });
+  const fail = (evidence: Evidence, relay: RelayAnswer | null = null): AttemptResult => {
+    const outcome = judge(deps, entry, launch, evidence, context.match.route.base);
+    return {
+      kind: "failed",
+      outcome,
+      fingerprint,
+      relay: outcome.kind === "local_limit" ? overloaded(context, deps.clock.now()) : relay,
+    };
+  };
 
   const ready = deps.credentials.ready(launch.account, deps.clock.now());
   const usable = ready !== null
@@ -119,6 +122,15 @@ export async function prepareLaunch(
   fingerprint = usable.fingerprint;
   if (context.abort.signal.aborted) return { ok: false, result: fail({ kind: "client_cancelled" }) };
   return { ok: true, entry, credential: usable.credential, fail };
+}
+
+/** This machine is at a limit of its own: said as that, never as the upstream's. */
+function overloaded(context: RequestContext, nowMs: number): RelayAnswer {
+  const rendered = renderLocal(context.protocol, "overloaded_local", { requestId: context.id, nowMs });
+  return {
+    kind: "passed",
+    response: new Response(rendered.body, { status: rendered.status, headers: rendered.headers }),
+  };
 }
 
 export async function runAttempt(deps: ProxyDeps, input: AttemptInput): Promise<AttemptResult> {

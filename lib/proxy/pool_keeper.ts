@@ -153,7 +153,8 @@ export class PoolKeeper {
   refreshFailed(slot: AccountSlot, outcome: Outcome, nowMs: number): void {
     const { records, settings, seed } = this.#context;
     const { id, fingerprint } = slot.account;
-    const health = outcome.kind === "transient" ? releaseUnproven(slot.health) : slot.health;
+    const provesNothing = outcome.kind === "transient" || outcome.kind === "local_limit";
+    const health = provesNothing ? releaseUnproven(slot.health) : slot.health;
     const attempt = { account: id, attempt: null, model: null, launchedAtMs: nowMs, fingerprint };
     const policy = { seed, capMs: accountLadderCapMs(settings.policy.maxRetryIntervalMs) };
     records.setHealth(slot, applyOutcome(health, outcome, attempt, fingerprint, policy, nowMs), nowMs);

@@ -27,6 +27,11 @@ export function judgeUncommitted(
     plan.verdict = { kind: "stop" };
     return;
   }
+  if (outcome.kind === "local_limit") {
+    // Whoever is asked next meets the same limit; trying on would only make it last.
+    plan.verdict = { kind: "relay", launch };
+    return;
+  }
   if (!plan.isReplayable) {
     judgeOnce(context, plan, state, outcome, heldLease, nowMs);
     return;
@@ -131,6 +136,8 @@ export function noteExhausted(plan: RequestPlan): void {
 
 /** True when there is an answer of the upstream to pass through: a status, and a body that ended by itself. */
 function hasUpstreamAnswer(outcome: Outcome): boolean {
+  // Of the upstream's or of ours: a request fault always comes with its answer.
+  if (outcome.kind === "request_fault") return true;
   if (outcome.origin !== "upstream" || outcome.status === null) return false;
   if (outcome.kind !== "transient") return true;
   return outcome.cause !== "body_reset" && outcome.cause !== "idle_timeout" &&

@@ -126,7 +126,9 @@ export async function runRequest(deps: ProxyDeps, input: RunInput): Promise<Resp
           });
           if (result.kind === "committed") return result.response;
           // What was held of any other failure is never shown: a relaunch must not keep it beside its own.
-          const mayRelay = result.outcome.kind === "request_fault" || context.spec.replay === "once";
+          const { kind } = result.outcome;
+          const mayRelay = kind === "request_fault" || kind === "local_limit" ||
+            context.spec.replay === "once";
           if (mayRelay) relay = { launch: step.launch, answer: result.relay };
           else slot?.hold(0);
           fingerprint = result.fingerprint ?? fingerprint;

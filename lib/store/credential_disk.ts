@@ -117,6 +117,12 @@ async function writeAll(file: Deno.FsFile, text: string): Promise<void> {
   while (rest.length > 0) rest = rest.subarray(await file.write(rest));
 }
 
+/** No descriptor is left, here or in the whole system: over as soon as something is closed. */
+export function isOutOfDescriptors(error: unknown): boolean {
+  const code = errorCode(error);
+  return code === "EMFILE" || code === "ENFILE";
+}
+
 /** `ENOENT`, `ENOSPC` …, or the error's class where the system gave no code. Never a path. */
 export function errorCode(error: unknown): string {
   if (!(error instanceof Error)) return "unknown";

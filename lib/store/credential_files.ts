@@ -15,7 +15,7 @@ import {
   type CredentialRead,
   StoreFailure,
 } from "../ports.ts";
-import { denoDisk, type Disk, type DiskInfo, errorCode } from "./credential_disk.ts";
+import { denoDisk, type Disk, type DiskInfo, errorCode, isOutOfDescriptors } from "./credential_disk.ts";
 
 const FILE_LIMIT_BYTES = 1_048_576;
 /** Sub-folders of sub-folders are enough for people who sort their accounts. */
@@ -66,8 +66,10 @@ class DiskCredentialFiles implements CredentialFiles {
       const path = join(directory, name);
       if (kind === "directory") {
         if (depth >= DEPTH_LIMIT || SKIPPED_DIRECTORIES.has(name)) continue;
-        // A folder that vanished or cannot be read hides its own files only.
-        await this.#walk(walk, path, depth + 1).catch(() => {});
+        // A folder that vanished or cannot be read hides its own files only; without descriptors nothing can be read.
+        await this.#walk(walk, path, depth + 1).catch((error) => {
+          if (isOutOfDescriptors(error)) throw error;
+        });
       } else if ((kind === "file" || kind === "symlink") && name.endsWith(".json")) {
         const inside = kind === "file" || await this.#leadsInside(walk.root, path);
         const state = await this.#look(path, inside);

@@ -2,6 +2,7 @@
  * Opens connections for HTTP: direct ones by the runtime, those through an egress proxy step by step as for
  * WebSockets (`egress_socket.ts`). A failure is told by the step it happened in.
  */
+import { isOutOfDescriptors, namesLocalLimit } from "./local_limit.ts";
 import type { TransportCause } from "../core/evidence.ts";
 import type { Clock } from "../ports.ts";
 import { type EgressProxy, type Endpoint, endpointOf } from "./egress_proxy.ts";
@@ -127,10 +128,13 @@ class DirectAttempt {
   }
 }
 
-/** No route and an unreachable network are told at once, like a refusal. */
+/** No route and an unreachable network are told at once, like a refusal; before anybody is blamed, this machine is asked. */
 function connectCause(error: unknown): TransportCause {
   if (error instanceof Deno.errors.TimedOut) return "connect_timeout";
-  return error instanceof Error && /failed to lookup address/.test(error.message) ? "dns" : "refused";
+  const text = error instanceof Error ? error.message : "";
+  if (namesLocalLimit(text)) return "local_limit";
+  if (!/failed to lookup address/.test(text)) return "refused";
+  return isOutOfDescriptors() ? "local_limit" : "dns";
 }
 
 function handshakeCause(error: unknown): TransportCause {

@@ -8,6 +8,7 @@ import { connect as connectTls } from "node:tls";
 import type { TransportCause } from "../core/evidence.ts";
 import type { Clock } from "../ports.ts";
 import { type EgressProxy, type Endpoint, endpointOf } from "./egress_proxy.ts";
+import { isLocalLimitCode, isOutOfDescriptors } from "./local_limit.ts";
 import { openTunnel } from "./proxy_tunnel.ts";
 
 export type SocketResult =
@@ -82,7 +83,10 @@ class SocketAttempt {
   #tcp(endpoint: Endpoint, viaProxy: boolean): Promise<Socket | null> {
     if (this.#cause !== null) return Promise.resolve(null);
     const socket = connect({ host: endpoint.hostname, port: endpoint.port, noDelay: true });
-    return this.#ready(socket, "connect", (code) => viaProxy ? "egress_proxy" : connectCause(code));
+    return this.#ready(socket, "connect", (code) => {
+      const cause = connectCause(code);
+      return viaProxy && cause !== "local_limit" ? "egress_proxy" : cause;
+    });
   }
 
   async #tunnel(plain: Socket, proxy: EgressProxy, destination: Endpoint): Promise<Socket | null> {
@@ -139,7 +143,8 @@ class SocketAttempt {
 const CERTIFICATE_CODES = /CERT|VERIFY|ISSUER|SELF_SIGNED|UNTRUSTED|CRL/;
 
 function connectCause(code: string): TransportCause {
-  if (code === "ENOTFOUND" || code.startsWith("EAI_")) return "dns";
+  if (isLocalLimitCode(code)) return "local_limit";
+  if (code === "ENOTFOUND" || code.startsWith("EAI_")) return isOutOfDescriptors() ? "local_limit" : "dns";
   return code === "ETIMEDOUT" ? "connect_timeout" : "refused";
 }
 

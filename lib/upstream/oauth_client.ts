@@ -23,7 +23,7 @@ const ANSWER_LIMIT_BYTES = 65_536;
 
 /** The request has certainly not reached the issuer. */
 const NEVER_SENT: ReadonlySet<TransportCause> = new Set(
-  ["refused", "dns", "connect_timeout", "tls", "tls_certificate", "egress_proxy"] as const,
+  ["refused", "dns", "connect_timeout", "tls", "tls_certificate", "egress_proxy", "local_limit"] as const,
 );
 /** Refusals of where we are, not of who we are: over as soon as the way out changes (B147). */
 const REGION_CODES: ReadonlySet<string> = new Set([

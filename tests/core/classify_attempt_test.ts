@@ -124,6 +124,28 @@ testOutcomes([
     },
   },
   {
+    name: "a limit of this machine is nobody's, whatever it kept from being sent",
+    evidence: transport("local_limit"),
+    want: {
+      kind: "local_limit",
+      row: 0,
+      scope: "none",
+      origin: "local",
+      status: null,
+      code: "overloaded",
+    },
+  },
+  {
+    name: "a refresh that this machine could not send",
+    evidence: {
+      kind: "refresh_failed",
+      terminal: false,
+      code: "token_endpoint_local_limit",
+      retryAtMs: null,
+    },
+    want: { kind: "local_limit", code: "overloaded" },
+  },
+  {
     name: "row 36, failure event nobody knows",
     evidence: inStream(facts({ code: "brand_new" })),
     want: {

@@ -115,6 +115,8 @@ const settles: readonly { result: string; outcome: Outcome; want: "over" | "agai
   { result: "no response", outcome: outcomes.noResponse(), want: "again" },
   { result: "client cancel", outcome: outcomes.cancelled(), want: "idle" },
   { result: "first-byte timeout", outcome: outcomes.transient("first_byte_timeout"), want: "idle" },
+  { result: "a limit of this machine", outcome: outcomes.localLimit(), want: "idle" },
+  { result: "a request that was never sent", outcome: outcomes.uncarried(), want: "idle" },
   { result: "refresh failed before the send", outcome: outcomes.refreshFailed(), want: "idle" },
   { result: "refresh dead before the send", outcome: outcomes.refreshDead(), want: "idle" },
 ];

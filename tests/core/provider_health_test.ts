@@ -56,6 +56,7 @@ const strikes: readonly { name: string; outcome: Outcome; want: string | null }[
   { name: "request fault", outcome: outcomes.requestFault(), want: null },
   { name: "incomplete", outcome: outcomes.incomplete(), want: null },
   { name: "cancelled", outcome: outcomes.cancelled(), want: null },
+  { name: "a limit of this machine", outcome: outcomes.localLimit(), want: null },
 ];
 for (const c of strikes) {
   Deno.test(`readStrike() is ${c.want ?? "none"}: ${c.name} (P15)`, () => {
@@ -129,6 +130,8 @@ const settles: readonly { result: string; outcome: Outcome; want: "removed" | "l
   { result: "paused workspace", outcome: outcomes.workspacePaused(NOW + 1), want: "removed" },
   { result: "client cancel", outcome: outcomes.cancelled(), want: "idle" },
   { result: "incomplete", outcome: outcomes.incomplete(), want: "idle" },
+  { result: "a limit of this machine", outcome: outcomes.localLimit(), want: "idle" },
+  { result: "a request that was never sent", outcome: outcomes.uncarried(), want: "idle" },
   { result: "refresh failed before the send", outcome: outcomes.refreshFailed(), want: "idle" },
   { result: "refresh dead before the send", outcome: outcomes.refreshDead(), want: "idle" },
   {

@@ -20,6 +20,13 @@ const endings: readonly { name: string; outcome: Outcome; relayed: boolean; stat
     relayed: true,
     status: null,
   },
+  { name: "a limit of this machine", outcome: outcomes.localLimit(), relayed: true, status: null },
+  {
+    name: "a request its provider's protocol cannot carry",
+    outcome: outcomes.uncarried(),
+    relayed: true,
+    status: null,
+  },
   { name: "no response", outcome: outcomes.noResponse(), relayed: false, status: 502 },
   {
     name: "a dead pooled connection: never sent twice",

@@ -704,3 +704,28 @@ Deno.test("no token is in the log after refreshes, refusals and failures", async
   assert(h.log.events().includes("token_refreshed") && h.log.events().includes("token_refresh_failed"));
   assertEquals(h.log.scan(["SENT", NEXT, "alice@", NEXT.split(".")[1]!]), []);
 });
+
+Deno.test("a rotated token waits for a free descriptor: a busy process loses no login", async () => {
+  await using h = await withFile(codexAuthText(SPENT));
+  h.issuer.script(GOOD);
+  let refusals = 0;
+  h.disk.before = (operation) => {
+    if (operation !== "writeNew" || ++refusals > 3) return;
+    throw Object.assign(new Error("Too many open files"), { code: "EMFILE" });
+  };
+  const result = await h.clock.runUntil(h.refresher.ensureFresh(ID, null));
+  assertEquals([result.kind, refusals, h.fatal.length], ["ready", 4, 0]);
+  assertEquals(h.directory.isOwnAccountToken(NEXT), true);
+});
+
+Deno.test("a rotated token that finds no descriptor for 5 s ends the process", async () => {
+  await using h = await withFile(codexAuthText(SPENT));
+  h.issuer.script(GOOD);
+  h.disk.before = (operation) => {
+    if (operation === "writeNew") throw Object.assign(new Error("Too many open files"), { code: "EMFILE" });
+  };
+  const began = h.clock.now();
+  await assertRejects(() => h.clock.runUntil(h.refresher.ensureFresh(ID, null)), StoreFailure, "EMFILE");
+  assert(h.clock.now() - began >= 5_000);
+  assertEquals(h.fatal.length, 1);
+});

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { parseCredentialFile } from "../../lib/core/credential.ts";
 import { mergeTokens } from "../../lib/core/credential_merge.ts";
 import { StoreFailure } from "../../lib/ports.ts";
+import { denoDisk, type Disk } from "../../lib/store/credential_disk.ts";
 import { createCredentialFiles } from "../../lib/store/credential_files.ts";
 import { codexAuthText } from "../support/credential_texts.ts";
 import { Crash, MemoryDisk } from "../support/memory_disk.ts";
@@ -362,5 +363,24 @@ Deno.test("watch() calls back when a credential file appears, and stops when clo
     await seen.promise;
     watching.close();
     watching.close();
+  });
+});
+
+Deno.test("list() of a folder inside that cannot be opened: hidden when forbidden, unknown without descriptors", async () => {
+  await inTempDir(async (dir) => {
+    await Deno.mkdir(join(dir, "inside"));
+    await Deno.writeTextFile(join(dir, "inside", "a.json"), OLD);
+    const listing = async (code: string) => {
+      const entries: Disk["entries"] = (path) =>
+        path.endsWith("inside")
+          ? Promise.reject(Object.assign(new Error(), { code }))
+          : denoDisk.entries(path);
+      return (await createCredentialFiles({ ...denoDisk, entries }).list(dir))?.files.length ?? null;
+    };
+    assertEquals([await listing("EACCES"), await listing("EMFILE"), await listing("ENFILE")], [
+      0,
+      null,
+      null,
+    ]);
   });
 });

@@ -117,3 +117,30 @@ export function incomplete(): Outcome {
 export function cancelled(): Outcome {
   return { ...base, kind: "cancelled", row: 45, scope: "none", origin: "client", status: null, code: "" };
 }
+
+/** No descriptor, port or buffer was left for the connection. */
+export function localLimit(): Outcome {
+  return {
+    ...base,
+    kind: "local_limit",
+    row: 0,
+    scope: "none",
+    origin: "local",
+    status: null,
+    code: "overloaded",
+  };
+}
+
+/** A request that cannot be said in the provider's protocol: refused here, never sent. */
+export function uncarried(): Outcome {
+  return {
+    ...base,
+    kind: "request_fault",
+    row: 2,
+    scope: "request",
+    origin: "local",
+    status: 400,
+    code: "invalid_request",
+    state: "none",
+  };
+}

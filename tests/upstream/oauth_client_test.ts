@@ -167,6 +167,7 @@ const causes: readonly { cause: TransportCause; sent: boolean }[] = [
   { cause: "tls", sent: false },
   { cause: "tls_certificate", sent: false },
   { cause: "egress_proxy", sent: false },
+  { cause: "local_limit", sent: false },
   { cause: "reset_before_head", sent: true },
   { cause: "first_byte_timeout", sent: true },
 ];
