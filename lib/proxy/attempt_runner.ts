@@ -36,7 +36,8 @@ export type RelayAnswer =
     readonly bytes: Uint8Array<ArrayBuffer>;
     readonly facts: ErrorFacts;
   }
-  | { readonly kind: "passed"; readonly response: Response }
+  /** Our own refusal of this attempt, made where it failed. */
+  | { readonly kind: "passed"; readonly response: Response; readonly code: string }
   /** A failure inside a held stream: what was held, and the failing frame, both in the client's protocol. */
   | {
     readonly kind: "held";
@@ -130,6 +131,7 @@ function overloaded(context: RequestContext, nowMs: number): RelayAnswer {
   return {
     kind: "passed",
     response: new Response(rendered.body, { status: rendered.status, headers: rendered.headers }),
+    code: "overloaded",
   };
 }
 
@@ -219,6 +221,7 @@ function refuseUncarried(
     relay: {
       kind: "passed",
       response: new Response(rendered.body, { status: rendered.status, headers: rendered.headers }),
+      code: kind,
     },
   };
 }

@@ -133,6 +133,7 @@ const OUTCOMES: Readonly<Record<OutcomeKind, string>> = {
   limited: "it is at a limit",
   transient: "it failed",
   no_response: "it could not be reached",
+  local_limit: "this machine was at a limit of its own, and nothing was sent",
   edge_block: "a block page stood in front of the provider",
   incomplete: "its answer ended without its last event",
   refresh_dead: "its login has ended",

@@ -9,14 +9,21 @@ export interface Drainable {
 export class OpenSockets {
   readonly #open = new Set<Drainable>();
   #draining = false;
+  #opened = 0;
 
   get size(): number {
     return this.#open.size;
   }
 
+  /** How many there have ever been. */
+  get opened(): number {
+    return this.#opened;
+  }
+
   /** @returns how to leave again. */
   add(socket: Drainable): () => void {
     this.#open.add(socket);
+    this.#opened++;
     if (this.#draining) socket.drain();
     return () => void this.#open.delete(socket);
   }

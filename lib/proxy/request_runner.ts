@@ -224,7 +224,7 @@ function relayAnswer(
   }
   const { answer } = relay;
   if (answer.kind === "passed") {
-    done(answer.response.status, "relayed", null, launch);
+    done(answer.response.status, answer.code, null, launch);
     return answer.response;
   }
   const entry = deps.provider(launch.provider)!;

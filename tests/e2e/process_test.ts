@@ -86,7 +86,7 @@ Deno.test("without any account it starts, says what to do, and /readyz answers 5
   assertEquals(ready.status, 503);
   assert((await ready.json()).reason.includes("auth-dir"));
   assertEquals((await (await fetch(`${rig.url}/healthz`)).json()).status, "ok");
-  assert(rig.stderr.includes("no_accounts"));
+  await eventually(() => rig.stderr.includes("no_accounts"));
   rig.writeAccount("A");
   await eventuallyReady(rig);
   rig.signal("SIGTERM");

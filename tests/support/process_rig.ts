@@ -12,6 +12,11 @@ const MAIN = fromFileUrl(new URL("../../main.ts", import.meta.url));
 
 const KNOCK_LIMIT_MS = 1_000;
 
+export interface ProcessLimits {
+  /** Most descriptors the process may have open; not on Windows. */
+  readonly descriptors?: number;
+}
+
 export class ProcessRig implements AsyncDisposable {
   readonly folder = new TempFolder();
   readonly provider: SimulatedProvider;
@@ -85,11 +90,18 @@ export class ProcessRig implements AsyncDisposable {
   }
 
   /** Starts the program; resolves when it listens, or has ended by itself. */
-  async start(args: readonly string[] = ["--config", this.folder.file("holdfast.yaml")]): Promise<void> {
+  async start(
+    args: readonly string[] = ["--config", this.folder.file("holdfast.yaml")],
+    limits: ProcessLimits = {},
+  ): Promise<void> {
     this.stdout = "";
     this.stderr = "";
-    const child = new Deno.Command(Deno.execPath(), {
-      args: ["run", "-A", MAIN, ...args],
+    const command = [Deno.execPath(), "run", "-A", MAIN, ...args];
+    const [program, ...rest] = limits.descriptors === undefined
+      ? command
+      : ["sh", "-c", `ulimit -n ${limits.descriptors} && exec "$@"`, "sh", ...command];
+    const child = new Deno.Command(program!, {
+      args: rest,
       // A home of its own, but not a package cache of its own.
       env: {
         DENO_DIR: DENO_CACHE,

@@ -62,6 +62,7 @@ export function bookAccount(
     case "request_fault":
     case "edge_block":
     case "incomplete":
+    case "local_limit":
     case "cancelled":
       return;
     default:

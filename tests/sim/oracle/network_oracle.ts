@@ -76,9 +76,7 @@ export class NetworkOracle {
 
 /** A complete response head came, whatever it said (G2). */
 function answered(outcome: Outcome): boolean {
-  if (outcome.kind === "no_response" || outcome.kind === "cancelled" || outcome.kind === "refresh_dead") {
-    return false;
-  }
+  if (["no_response", "local_limit", "cancelled", "refresh_dead"].includes(outcome.kind)) return false;
   if (outcome.kind !== "transient") return true;
   return !["first_byte_timeout", "refresh", "egress_proxy"].includes(outcome.cause);
 }

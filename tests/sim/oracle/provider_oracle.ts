@@ -153,6 +153,7 @@ export function strikeOf(outcome: Outcome): { readonly reason: string; readonly 
 function verdictOf(outcome: Outcome): "answered" | "failed" | "unknown" {
   switch (outcome.kind) {
     case "incomplete":
+    case "local_limit":
     case "cancelled":
     case "refresh_dead":
       return "unknown";
