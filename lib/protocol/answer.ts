@@ -35,7 +35,8 @@ export type LocalKind =
   | "invalid_request"
   | "unsupported_encoding"
   | "overloaded_local"
-  | "loop_detected";
+  | "loop_detected"
+  | "internal_error";
 
 /** Longest wait Claude Code sits out by itself; told a longer one it gives up at once (wire-facts 6.9). */
 const ANTHROPIC_WAIT_LIMIT_SECONDS = 60;
@@ -56,6 +57,7 @@ const LOCAL_ANSWERS: Readonly<Record<LocalKind, { status: number; code: string; 
   key_disabled: { status: 403, code: "key_disabled", message: "This API key is disabled" },
   request_too_large: { status: 413, code: "request_too_large", message: "The request body is too large" },
   not_found: { status: 404, code: "not_found", message: "There is no such route" },
+  internal_error: { status: 500, code: "internal_error", message: "The proxy failed on this request" },
   loop_detected: {
     status: 508,
     code: "loop_detected",

@@ -21,11 +21,17 @@ import { countUsage, recordDone } from "./request_record.ts";
 import { runRequest } from "./request_runner.ts";
 import { serveSocket } from "./upgrade_handler.ts";
 
+/** The runtime joins Host and target to a URL: with these in it the host would reach into the path. */
+const HOST_SMUGGLES = /[/?#@\\\s]/;
+
 /** The handler `Deno.serve` calls. Never throws for anything a client or an upstream may do. */
 export function createHandler(
   deps: HandlerDeps,
 ): (request: Request, info?: ConnectionInfo) => Response | Promise<Response> {
   return (request, info) => {
+    if (HOST_SMUGGLES.test(request.headers.get("host") ?? "")) {
+      return refuse(deps, "invalid_request", "raw", deps.ids.requestId(), "The Host header is not a host");
+    }
     const { path, search } = splitUrl(request.url);
     const local = deps.local(request, path, search, info);
     if (local !== null) return local;

@@ -6,6 +6,7 @@ import type { FinalAnswer } from "../core/final_error.ts";
 import type { Outcome } from "../core/outcome.ts";
 import type { Launch } from "../core/retry_plan.ts";
 import type { DecisionRecord } from "../core/decision.ts";
+import { StoreFailure } from "../ports.ts";
 import { renderFinal } from "../protocol/answer.ts";
 import type { RouteBase } from "../protocol/route.ts";
 import { isOwnDialect, wordUpstreamError } from "../protocol/relay_error.ts";
@@ -92,6 +93,11 @@ export async function runRequest(deps: ProxyDeps, input: RunInput): Promise<Resp
     done(0, "client_gone", null, null);
     return new Response(null, { status: CLIENT_GONE_STATUS });
   };
+  const breakRequest = (): Response => {
+    pool.cancel(plan, clock.now());
+    done(500, "internal_error", null, null);
+    return refuse(deps, "internal_error", context.protocol, context.id);
+  };
   const hooks: AttemptHooks = {
     commit: (launch) => pool.commit(plan, launch, clock.now()),
     finished,
@@ -115,7 +121,7 @@ export async function runRequest(deps: ProxyDeps, input: RunInput): Promise<Resp
         case "launch": {
           relay = null;
           slot?.hold(0);
-          const result = await input.attempt(deps, {
+          const result = await attemptSafely(deps, input.attempt, {
             context,
             spec: context.spec,
             plan,
@@ -124,6 +130,8 @@ export async function runRequest(deps: ProxyDeps, input: RunInput): Promise<Resp
             turnStateAccount: input.turnStateAccount,
             hooks,
           });
+          // What one body or answer broke must not end everybody's service.
+          if (result === null) return breakRequest();
           if (result.kind === "committed") return result.response;
           // What was held of any other failure is never shown: a relaunch must not keep it beside its own.
           const { kind } = result.outcome;
@@ -172,6 +180,30 @@ export async function runRequest(deps: ProxyDeps, input: RunInput): Promise<Resp
   } catch (error) {
     breakDown(error);
     throw error;
+  }
+}
+
+/**
+ * Runs one attempt. A store that is gone ends the process; whatever else is thrown is a fault of ours on this one
+ * request, told by its name alone.
+ *
+ * @returns `null` for such a fault.
+ */
+async function attemptSafely<Result>(
+  deps: ProxyDeps,
+  attempt: (deps: ProxyDeps, input: AttemptInput) => Promise<Result>,
+  input: AttemptInput,
+): Promise<Result | null> {
+  try {
+    return await attempt(deps, input);
+  } catch (error) {
+    if (error instanceof StoreFailure) throw error;
+    deps.log.write("error", "attempt_broke", {
+      request_id: input.context.id,
+      attempt: input.launch.attempt,
+      problem: error instanceof Error ? error.name : "unknown",
+    });
+    return null;
   }
 }
 

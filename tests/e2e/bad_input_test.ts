@@ -243,3 +243,15 @@ Deno.test("a model name of any length costs no memory: beyond 256 characters it 
   }
   assertEquals(rig.hits("A"), 1);
 });
+
+Deno.test("a Host header that reaches into the path is refused", async () => {
+  await using rig = await startRig({ accounts: ["A"] });
+  const connection = await Deno.connect({ hostname: "127.0.0.1", port: rig.app.server.port });
+  await connection.write(
+    new TextEncoder().encode(
+      "GET /healthz HTTP/1.1\r\nHost: x/v0/management/accounts?\r\nConnection: close\r\n\r\n",
+    ),
+  );
+  const answer = await rig.until(new Response(connection.readable).text());
+  assert(answer.startsWith("HTTP/1.1 400"), answer);
+});

@@ -2,7 +2,6 @@
  * Run under a small `ulimit -n`: opens what there is, then tries to connect in every way we have, and prints what
  * each was taken for as one line of JSON. Arguments: a port of 127.0.0.1 on which somebody listens.
  */
-import { canConnect } from "../../lib/upstream/connect_probe.ts";
 import { NO_PROXY_ENVIRONMENT } from "../../lib/upstream/egress_proxy.ts";
 import { createUpstream } from "../../lib/upstream/http_client.ts";
 import { createDialer } from "../../lib/upstream/websocket_dialer.ts";
@@ -52,8 +51,6 @@ async function tryAll(when: string): Promise<void> {
   await dial(`${when}, websocket by address`, dialer, "127.0.0.1");
   await dial(`${when}, websocket by name`, dialer, "localhost");
   await dial(`${when}, websocket over a proxy`, proxiedDialer, "nothing.invalid");
-  const reached = await canConnect({ hostname: "127.0.0.1", port }, 2_000, clock, signal);
-  causes[`${when}, probe`] = reached ? "goes on waiting" : "gives up";
 }
 
 const files: Deno.FsFile[] = [];

@@ -58,7 +58,6 @@ Deno.test({
       "none left, websocket by address": "local_limit",
       "none left, websocket by name": "local_limit",
       "none left, websocket over a proxy": "local_limit",
-      "none left, probe": "goes on waiting",
       "enough again": "answered",
     });
   },

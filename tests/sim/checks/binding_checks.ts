@@ -4,6 +4,7 @@ import type { AccountOracle } from "../oracle/account_oracle.ts";
 import type { Oracle } from "../oracle/oracle.ts";
 import type { RequestOracle } from "../oracle/request_oracle.ts";
 import type { BindingWrite } from "../stores/watched_affinity.ts";
+import { looksPast } from "../findings.ts";
 import { must, violate } from "../violation.ts";
 import { findObjection } from "./admission.ts";
 
