@@ -89,12 +89,11 @@ export function familyCovers(family: string, model: ModelId): boolean {
   return wordsOf(model).includes(wordsOf(family));
 }
 
-/** The live park that blocks this model, or null. The override silences account and family alike. */
+/** The live park that blocks this model longest, or null. The override silences account and family alike. */
 export function livePark(health: AccountHealth, model: ModelId | null, nowMs: number): Park | null {
   if (health.overrideUntilMs > nowMs) return null;
-  if (health.park !== null && health.park.untilMs > nowMs) return health.park;
-  if (health.modelParks.size === 0 || model === null) return null;
-  let latest: Park | null = null;
+  let latest = health.park !== null && health.park.untilMs > nowMs ? health.park : null;
+  if (health.modelParks.size === 0 || model === null) return latest;
   for (const [family, park] of health.modelParks) {
     if (park.untilMs > nowMs && familyCovers(family, model)) {
       if (latest === null || park.untilMs > latest.untilMs) latest = park;

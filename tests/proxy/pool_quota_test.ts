@@ -33,6 +33,21 @@ function poll(driver: Driver, minutes: number): void {
   }
 }
 
+Deno.test("the longer of an account's park and its family's park is what a client is told", () => {
+  const driver = new Driver(["a"], ONE_ROUND);
+  const window = (modelFamily: string | null, resetMs: number) => ({
+    name: modelFamily ?? "weekly",
+    usedPercent: 100,
+    resetAtMs: driver.nowMs + resetMs,
+    modelFamily,
+  });
+  observe(driver, 100, { windows: [window(null, 5 * MINUTE_MS), window("m1", 20 * MINUTE_MS)] });
+  const told = driver.run(inOrder()).answer!.retryAtMs!;
+  assertEquals(told - driver.nowMs, 20 * MINUTE_MS);
+  driver.advance(20 * MINUTE_MS);
+  assertEquals(driver.run(inOrder(outcomes.success())).served?.account, "a");
+});
+
 Deno.test("B002: a spent page blocks 30 minutes at most, real service silences it, a real 429 stands alone", () => {
   const driver = new Driver(["a"], ONE_ROUND);
   observe(driver, 100);
