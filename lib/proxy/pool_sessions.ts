@@ -42,6 +42,8 @@ export function moveWithHead(
   const { holder } = plan;
   const account = state.slot.account.id;
   if (holder === null || plan.unheard !== holder || holder === account || state.route.fallback) return;
+  // Gone meanwhile: its answer still counts, but no later turn could come back to it (2A.3).
+  if (state.slot.removed) return;
   plan.unheard = null;
   move(context, plan, holder, account, nowMs);
 }

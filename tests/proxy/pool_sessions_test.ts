@@ -221,6 +221,17 @@ Deno.test("a head takes the session from the account that was out of reach, not 
   assertEquals([launch.account, holder(driver)], ["c", "d"]);
 });
 
+Deno.test("a session does not follow the head of an account that was removed meanwhile (2A.3)", () => {
+  const driver = new Driver(["a", "b"]);
+  driver.session("s", OK);
+  const plan = driver.begin({ session: "s", bound: "a" });
+  driver.settle(plan, driver.launch(plan), outcomes.noResponse());
+  const launch = driver.launch(plan);
+  driver.pool.reconcile([account("a")], driver.nowMs);
+  driver.settle(plan, launch, outcomes.success());
+  assertEquals([launch.account, holder(driver)], ["b", "a"]);
+});
+
 Deno.test("a model exclusion moves no session, whatever else the account offers as a fallback (C34)", () => {
   const driver = new Driver(["a", "b"]);
   driver.session("s", OK, { targets: [{ provider: "codex", model: "m2" }] });
