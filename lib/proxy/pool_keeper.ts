@@ -104,7 +104,7 @@ export class PoolKeeper {
     const added: AccountId[] = [];
     const updated: AccountId[] = [];
     const removed: AccountId[] = [];
-    const wanted = new Map(accounts.map((account) => [account.id, this.#withSwitch(account)]));
+    const wanted = new Map(accounts.map((account) => [account.id, account]));
     for (const [id, slot] of records.accounts) {
       const next = wanted.get(id);
       if (next !== undefined && next.provider === slot.account.provider) continue;
@@ -113,7 +113,9 @@ export class PoolKeeper {
       removed.push(id);
     }
     const touched = new Set(removed.length > 0 ? [...records.providers.keys()] : []);
-    for (const account of wanted.values()) {
+    for (const given of wanted.values()) {
+      // Read only now: an id that moved to another provider left its switch behind with the rest.
+      const account = this.#withSwitch(given);
       const slot = records.accounts.get(account.id);
       if (slot === undefined) {
         this.#add(account, nowMs);

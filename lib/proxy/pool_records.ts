@@ -82,6 +82,11 @@ export class PoolRecords {
   /** Replaces the health of an account, and what is derived from it: cached block, quota closure, circuit. */
   setHealth(slot: AccountSlot, next: AccountHealth, nowMs: number): void {
     if (slot.health === next) return;
+    if (slot.removed) {
+      // A late attempt still ends; its rows would outlive what was forgotten, and meet the id's next life.
+      slot.health = next;
+      return;
+    }
     const before = slot.health;
     const couldServe = isSelectable(slot, null, nowMs);
     this.#changes.push(...durableChanges(slot.account.id, before, next));

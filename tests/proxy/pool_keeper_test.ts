@@ -43,6 +43,24 @@ Deno.test("reconcile() forgets a removed account: the same id later starts clean
   assertEquals(states(driver), ["a healthy", "b healthy"]);
 });
 
+Deno.test("a late answer of a removed account writes nothing that its next life would meet (2A.3)", () => {
+  const driver = new Driver(["a", "b"], ONE_ROUND);
+  const plan = driver.begin({ pinned: true, bound: "a" });
+  const launch = driver.launch(plan);
+  driver.pool.reconcile([account("b")], driver.nowMs);
+  driver.settle(plan, launch, outcomes.limitedUntil(driver.nowMs + HOUR_MS));
+  driver.pool.reconcile([account("a"), account("b")], driver.nowMs);
+  driver.restart();
+  assertEquals(states(driver), ["a healthy", "b healthy"]);
+});
+
+Deno.test("an id that moves to another provider is switched on again: it is another account (2A.3)", () => {
+  const driver = new Driver(["a", "b"]);
+  driver.pool.setEnabled("a", false, driver.nowMs);
+  driver.pool.reconcile([account("a", { provider: "q" }), account("b")], driver.nowMs);
+  assertEquals(states(driver), ["a healthy", "b healthy"]);
+});
+
 Deno.test("reconcile() moves an id to another provider as a removal and an addition", () => {
   const driver = new Driver(["a", "b"]);
   const result = driver.pool.reconcile([account("a", { provider: "q" }), account("b")], driver.nowMs);
