@@ -8,12 +8,10 @@ import type { AccountId, AttemptId, ModelId } from "./domain.ts";
 import { limitAccount, limitModel } from "./limits.ts";
 import { bounded, without } from "./model_records.ts";
 import type { Outcome } from "./outcome.ts";
-import { dropFamilyParks, holdFamilyParks, OVERRIDE_MS } from "./quota_park.ts";
+import { CREDITS_PROBE_MS, dropFamilyParks, holdFamilyParks, OVERRIDE_MS } from "./quota_park.ts";
 import type { AccountHealth, CredentialBlockKind } from "./records.ts";
 import { climbLadder, ladderReason, pauseAccount } from "./transient_ladder.ts";
 
-/** One real request per hour tests an account without credits (ruling 20). */
-export const CREDITS_PROBE_MS = 3_600_000;
 /** An exclusion nobody disproved ends by itself (C20). */
 export const EXCLUSION_MS = 12 * 3_600_000;
 

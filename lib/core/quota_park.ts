@@ -13,6 +13,11 @@ export const OVERRIDE_MS = 30 * 60_000;
 export const PARK_LIMIT_MS = 30 * 60_000;
 /** Believed when the page names no reset at all (2B.1, exhausted entry without reset). */
 export const PARK_WITHOUT_RESET_MS = 5 * 60_000;
+/**
+ * One real request per hour tests an account without credits, counted from the last refusal (ruling 20). A page
+ * older than that refusal is refuted by it.
+ */
+export const CREDITS_PROBE_MS = 3_600_000;
 /** Windows of one page kept at most, and characters of one word of it. */
 const WINDOW_LIMIT = 64;
 const WORD_LIMIT = 128;
@@ -40,7 +45,7 @@ export function applyReading(
     reading,
     modelParks: familyParks(health.modelParks, reading, capMs, nowMs),
     credits: next.credits !== null && reading.creditsAvailable === true &&
-        observedAtMs > next.credits.openedAtMs && next.credits.probeAtMs > nowMs
+        observedAtMs > next.credits.probeAtMs - CREDITS_PROBE_MS && next.credits.probeAtMs > nowMs
       ? { ...next.credits, probeAtMs: nowMs }
       : next.credits,
   };

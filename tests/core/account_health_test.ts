@@ -7,7 +7,6 @@ import {
   blockCredential,
   clearCredits,
   clearTimeBlocks,
-  CREDITS_PROBE_MS,
   endDeadline,
   HEALTHY,
   type JudgedAttempt,
@@ -15,7 +14,7 @@ import {
 } from "../../lib/core/account_health.ts";
 import { MODEL_RECORD_LIMIT } from "../../lib/core/model_records.ts";
 import type { Outcome } from "../../lib/core/outcome.ts";
-import { OVERRIDE_MS } from "../../lib/core/quota_park.ts";
+import { CREDITS_PROBE_MS, OVERRIDE_MS } from "../../lib/core/quota_park.ts";
 import type { AccountHealth, Deadline, Park } from "../../lib/core/records.ts";
 import * as outcomes from "../support/outcomes.ts";
 

@@ -170,7 +170,7 @@ Deno.test("applyReading() obeys the configured cap", () => {
 Deno.test("applyReading() makes the credits test due at once when newer news shows credits (ruling 20)", () => {
   const poor: AccountHealth = {
     ...HEALTHY,
-    credits: { openedAtMs: NOW - 10, code: "", probeAtMs: NOW + 3_600_000 },
+    credits: { openedAtMs: NOW - 10, code: "", probeAtMs: NOW - 10 + 3_600_000 },
   };
   const rich = reading([], { creditsAvailable: true });
   assertEquals(read(poor, rich).credits!.probeAtMs, NOW);

@@ -258,6 +258,21 @@ Deno.test("a page that shows credits brings the test forward", () => {
   assertEquals(driver.run(OK).launches.map(({ trial }) => trial), ["credits"]);
 });
 
+Deno.test("a page older than the last refusal for credits brings no test forward (ruling 20)", () => {
+  const driver = new Driver(["a"], ONE_ROUND);
+  driver.run(inOrder(outcomes.noCredits()));
+  driver.advance(MINUTE_MS);
+  const observedAtMs = driver.nowMs;
+  driver.advance(HOUR_MS);
+  driver.run(inOrder(outcomes.noCredits()));
+  observe(driver, 10, { creditsAvailable: true, observedAtMs });
+  assertEquals(driver.run(inOrder()).launches, []);
+  driver.restart();
+  assertEquals(driver.run(inOrder()).launches, []);
+  driver.advance(HOUR_MS);
+  assertEquals(driver.run(OK).launches.map(({ trial }) => trial), ["credits"]);
+});
+
 Deno.test("a paused workspace rests an hour in memory, and is forgotten by a restart", () => {
   const driver = new Driver(["a"], ONE_ROUND);
   driver.run(inOrder(outcomes.workspacePaused(driver.nowMs + HOUR_MS)));
