@@ -1,6 +1,5 @@
 /** Compares what the pool shows of one account with what must be true of it. */
 import type { AccountView } from "../../../lib/proxy/pool_runtime.ts";
-import { looksPast } from "../findings.ts";
 import {
   type AccountOracle,
   isLive,
@@ -34,9 +33,6 @@ export function requireAccountAgreement(
   same("TABLE", "model limits", liveEnds(health.modelInferred, nowMs), liveEnds(oracle.modelInferred, nowMs));
   same("P25", "credential", health.credential?.kind ?? null, oracle.credential?.kind ?? null);
   same("TABLE", "credits mark", health.credits !== null, oracle.credits !== null);
-  if (oracle.credits !== null && looksPast("old_page_tests_credits")) {
-    oracle.credits.probeAtMs = Math.min(oracle.credits.probeAtMs, health.credits!.probeAtMs);
-  }
   same("TABLE", "credits test", health.credits?.probeAtMs ?? null, oracle.credits?.probeAtMs ?? null);
   same("TABLE", "exclusions", exclusions(health.exclusions, nowMs), exclusions(oracle.exclusions, nowMs));
   same("P18", "park", liveEnd(health.park, nowMs), oracle.park.untilMs > nowMs ? oracle.park.untilMs : null);
@@ -47,9 +43,6 @@ export function requireAccountAgreement(
     laterThan(health.overrideUntilMs, nowMs),
     laterThan(oracle.park.overrideUntilMs, nowMs),
   );
-  if (oracle.cameBackOff(view.account.enabled) && looksPast("moved_account_stays_off")) {
-    oracle.account = { ...oracle.account, enabled: false };
-  }
   same("TABLE", "switch", view.account.enabled, oracle.account.enabled);
   same("P25", "fingerprint", view.account.fingerprint, oracle.account.fingerprint);
   requireParkBound(view, oracle);

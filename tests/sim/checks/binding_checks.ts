@@ -4,7 +4,6 @@ import type { AccountOracle } from "../oracle/account_oracle.ts";
 import type { Oracle } from "../oracle/oracle.ts";
 import type { RequestOracle } from "../oracle/request_oracle.ts";
 import type { BindingWrite } from "../stores/watched_affinity.ts";
-import { looksPast } from "../findings.ts";
 import { must, violate } from "../violation.ts";
 import { findObjection } from "./admission.ts";
 
@@ -55,7 +54,7 @@ export function requireBindingWritesAllowed(
     const moved = write.from !== null && write.holder === write.to && write.from !== write.to;
     if (!moved) continue;
     must(
-      looksPast("session_follows_removed_account") || oracle.accounts.has(write.to),
+      oracle.accounts.has(write.to),
       "P39",
       () => `${request.spec.id} moves its session to ${write.to}, which was removed`,
     );
@@ -83,7 +82,7 @@ function findMoveObjection(
 ): string | null {
   const account = request.find(from);
   if (account === null) {
-    if (!oracle.accounts.has(from) || (hasHead && looksPast("stale_move_on_head"))) return null;
+    if (!oracle.accounts.has(from)) return null;
     return "which the request does not know";
   }
   if (account.isRemoved) return null;
@@ -98,14 +97,11 @@ function findMoveObjection(
     reasonAgainst(oracle, request, account, route, nowMs) ?? (isOwnOutage ? "outage" : null)
   );
   // The head of the replacement settles what the outage left open at the launch; meanwhile the account may be back.
-  if (hasHead && (request.unheard.has(account) || looksPast("stale_move_on_head"))) return null;
+  if (hasHead && request.unheard.has(account)) return null;
   if (reasons.some((reason) => reason === null)) return "which may serve";
   if (hasHead) return null;
   if (reasons.every((reason) => reason === "model_excluded")) return "which only lacks the model";
   const isOutage = reasons.every((reason) => reason === "outage" || reason === "model_excluded");
-  if (
-    isOwnOutage && own.kind === "no_response" && own.pooled && looksPast("lost_pooled_send_moves_session")
-  ) return null;
   return isOutage ? "which is only out of reach, before anybody else answered" : null;
 }
 

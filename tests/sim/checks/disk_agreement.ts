@@ -1,5 +1,4 @@
 /** P31: after every call the disk holds what memory must not forget, and nothing else. */
-import { looksPast } from "../findings.ts";
 import type { AccountOracle, Spell } from "../oracle/account_oracle.ts";
 import { isLive } from "../oracle/account_oracle.ts";
 import type { Oracle } from "../oracle/oracle.ts";
@@ -11,7 +10,7 @@ const SUCCESS_PRECISION_MS = 1_000;
 
 export function requireDiskAgreement(disk: MirrorStore, oracle: Oracle, event: string, nowMs: number): void {
   for (const account of oracle.accounts.values()) requireAccount(disk, oracle, account, event, nowMs);
-  if (!looksPast("removed_account_rows")) requireNothingUnknown(disk, oracle, event, nowMs);
+  requireNothingUnknown(disk, oracle, event, nowMs);
   requireProviders(disk, oracle, event);
   requireNetwork(disk, oracle, event);
 }
@@ -40,9 +39,6 @@ function requireAccount(
   nowMs: number,
 ): void {
   const { id } = account;
-  if (
-    oracle.returned.has(id) && (looksPast("removed_account_rows") || looksPast("moved_account_stays_off"))
-  ) return;
   const same = (what: string, got: unknown, want: unknown) =>
     must(got === want, "P31", () => `${what} of ${id} on disk is ${got}, in memory ${want}, after ${event}`);
   const end = (spell: Spell | null | undefined) => isLive(spell, nowMs) ? spell!.untilMs : null;
@@ -58,8 +54,7 @@ function requireAccount(
   );
   same("switch", disk.disabled.has(id), oracle.disabled.has(id));
   const mark = disk.credits.get(id)?.block ?? null;
-  if (looksPast("old_page_tests_credits")) same("credits mark", mark !== null, account.credits !== null);
-  else same("credits mark", mark?.probeAtMs ?? null, account.credits?.probeAtMs ?? null);
+  same("credits mark", mark?.probeAtMs ?? null, account.credits?.probeAtMs ?? null);
 }
 
 function requireProviders(disk: MirrorStore, oracle: Oracle, event: string): void {

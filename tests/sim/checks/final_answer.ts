@@ -1,7 +1,6 @@
 /** Section 5, a second time: what a client must be told, from what is known of each account (P32, P34). */
 import type { FinalAnswer } from "../../../lib/core/final_error.ts";
 import type { Outcome } from "../../../lib/core/outcome.ts";
-import { looksPast } from "../findings.ts";
 import type { AccountOracle } from "../oracle/account_oracle.ts";
 import type { Oracle } from "../oracle/oracle.ts";
 import type { ProviderOracle } from "../oracle/provider_oracle.ts";
@@ -53,9 +52,7 @@ export function requireFinalAnswer(
     "P34",
     () => `${request.spec.id} is told ${answer.status} with retry at ${answer.retryAtMs}`,
   );
-  if (asksForSeveralModels(request) || (looksPast("park_hides_family") && hidesFamilyPark(request, nowMs))) {
-    return;
-  }
+  if (asksForSeveralModels(request)) return;
   const members = [...membersOf(oracle, request, nowMs)];
   const wanted = resolve(members, oracle.settings.policy.maxRetryIntervalMs, nowMs);
   must(answer.status === wanted.status && answer.retryAtMs === wanted.retryAtMs, "P32", () => {
@@ -64,13 +61,6 @@ export function requireFinalAnswer(
       `${given.status}${given.retryAtMs === null ? "" : ` in ${(given.retryAtMs - nowMs) / 1000} s`}`;
     return `${request.spec.id} is told ${tell(answer)}, not ${tell(wanted)}, with ${list}`;
   });
-}
-
-/** True when the machine and section 5 mean different moments by "ready". */
-export function hidesFamilyPark(request: RequestOracle, nowMs: number): boolean {
-  return request.routes.some(({ provider, target }) =>
-    (request.snapshot.get(provider) ?? []).some((account) => account.hidesFamilyPark(target.model, nowMs))
-  );
 }
 
 function asksForSeveralModels(request: RequestOracle): boolean {

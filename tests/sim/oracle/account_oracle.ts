@@ -62,11 +62,6 @@ export class AccountOracle {
     this.account = account;
   }
 
-  /** True when it is new here, and off without an operator's word. */
-  cameBackOff(enabled: boolean): boolean {
-    return this.version === 0 && !enabled && this.account.enabled;
-  }
-
   get id(): string {
     return this.account.id;
   }
@@ -90,12 +85,6 @@ export class AccountOracle {
       consider(this.modelInferred.get(model));
     }
     return Math.max(readyAtMs, this.park.liveUntilMs(model, nowMs));
-  }
-
-  /** True while a park of the account ends before another one of the model's family. */
-  hidesFamilyPark(model: ModelId | null, nowMs: number): boolean {
-    const { untilMs } = this.park;
-    return untilMs > nowMs && this.park.liveUntilMs(model, nowMs) > untilMs;
   }
 
   /** True when the credits block, and nothing else, stands in the way, and its hour is over. */

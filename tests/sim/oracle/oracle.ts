@@ -22,8 +22,6 @@ export class Oracle {
   readonly disabled = new Set<AccountId>();
   /** Accounts this process saw leave. */
   readonly removed = new Set<AccountId>();
-  /** And those it saw come back. */
-  readonly returned = new Set<AccountId>();
   /** Read from the disk for accounts nobody has named yet. */
   #restored: MirrorStore | null = null;
   #restoredAtMs = 0;
@@ -103,7 +101,7 @@ export class Oracle {
       const known = this.accounts.get(account.id);
       if (known === undefined) {
         this.accounts.set(account.id, this.#newAccount(account));
-        if (this.removed.delete(account.id)) this.returned.add(account.id);
+        this.removed.delete(account.id);
         added.push(account.id);
       } else if (updateAccount(known, account)) updated.push(account.id);
     }

@@ -16,7 +16,6 @@ import type {
   RequestPlan,
 } from "../../../lib/proxy/pool_runtime.ts";
 import { event, type PoolEvent, restarted } from "../checks/pool_event.ts";
-import { looksPast } from "../findings.ts";
 import { bookAccount } from "../oracle/account_rules.ts";
 import type { AccountOracle } from "../oracle/account_oracle.ts";
 import type { Oracle } from "../oracle/oracle.ts";
@@ -87,7 +86,7 @@ export class Referee implements Pool {
   lookupBinding(sessions: readonly string[], nowMs: number): AccountId | null {
     const holder = this.#call(() => this.#pool.lookupBinding(sessions, nowMs));
     must(
-      holder === null || !this.#oracle.removed.has(holder) || looksPast("session_follows_removed_account"),
+      holder === null || !this.#oracle.removed.has(holder),
       "TABLE",
       () => `a session is bound to ${holder}, which was removed`,
     );

@@ -4,7 +4,7 @@ import type { Outcome } from "../../../lib/core/outcome.ts";
 import type { Launch, RepairResult, RequestSpec, Step } from "../../../lib/core/retry_plan.ts";
 import type { PoolRuntime, RequestPlan } from "../../../lib/proxy/pool_runtime.ts";
 import { noteUnheard, requireBindingWritesAllowed, requireBoundFirst } from "../checks/binding_checks.ts";
-import { hidesFamilyPark, requireFinalAnswer } from "../checks/final_answer.ts";
+import { requireFinalAnswer } from "../checks/final_answer.ts";
 import { requireLaunchAllowed } from "../checks/launch_checks.ts";
 import { requirePaid } from "../checks/ledger_checks.ts";
 import { event, framed, type PoolEvent } from "../checks/pool_event.ts";
@@ -14,7 +14,6 @@ import {
   requireNoRoundLeft,
   requireWaitAllowed,
 } from "../checks/wait_checks.ts";
-import { looksPast } from "../findings.ts";
 import { bookAccountOnly, bookOutcome, settleLeases } from "../oracle/booking.ts";
 import type { Oracle } from "../oracle/oracle.ts";
 import { strikeOf } from "../oracle/provider_oracle.ts";
@@ -357,7 +356,6 @@ function requireRelayAllowed(request: RequestOracle, launch: Launch): void {
 
 /** P34: a client that comes back exactly then finds an account. */
 function requireServedAt(pool: PoolRuntime, request: RequestOracle, retryAtMs: number, nowMs: number): void {
-  if (looksPast("park_hides_family") && hidesFamilyPark(request, nowMs)) return;
   if (!Number.isInteger(retryAtMs) || retryAtMs < nowMs) {
     violate("P34", `${request.spec.id} may retry at ${retryAtMs}`);
   }
