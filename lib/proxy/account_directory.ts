@@ -169,18 +169,24 @@ export class AccountDirectory {
    * Whether new tokens of an account could be saved now. Asked before each refresh, because the refresh token is used
    * up by it: where the answer cannot be kept, the login would be lost.
    *
+   * @returns `busy` when this process has no descriptor left to try with.
    * @throws StoreFailure when the disk is full or fails
    */
-  canSave(id: AccountId): Promise<boolean> {
+  canSave(id: AccountId): Promise<"yes" | "no" | "busy"> {
     return this.#exclusively(async () => {
       const paths = this.#entries.get(id)?.paths ?? [];
       for (const path of this.#readOnly) if (this.#sightings.get(path) === null) this.#readOnly.delete(path);
       for (const path of paths) {
         if (this.#sightings.get(path)?.writable === false) continue;
-        if (await this.#files.tryRoom(path) === "read_only") this.#readOnly.add(path);
+        const room = await this.#files.tryRoom(path).catch((error) => {
+          if (isOutOfDescriptors(error)) return "busy" as const;
+          throw error;
+        });
+        if (room === "busy") return room;
+        if (room === "read_only") this.#readOnly.add(path);
         else this.#readOnly.delete(path);
       }
-      return paths[0] === undefined || !this.#readOnly.has(paths[0]);
+      return paths[0] === undefined || !this.#readOnly.has(paths[0]) ? "yes" : "no";
     });
   }
 

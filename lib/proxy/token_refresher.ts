@@ -8,6 +8,7 @@
  */
 import type { Evidence } from "../core/evidence.ts";
 import type { AccountId } from "../core/domain.ts";
+import { REFRESH_LOCAL_LIMIT } from "../core/local_outcome.ts";
 import type { Clock, Log, RefreshResult, TokenIssuer } from "../ports.ts";
 import type { AccountDirectory } from "./account_directory.ts";
 import type { AccountEntry } from "./account_entries.ts";
@@ -173,8 +174,12 @@ export class TokenRefresher {
         return { kind: "ready", entry };
       }
       if (entry.refresh === null) return this.#failed(entry, dead("no_refresh_token", "credential_invalid"));
-      if (callCount === 0 && !await this.#directory.canSave(id)) {
-        return this.#failed(entry, dead("credential_file_read_only", "credential_invalid"));
+      if (callCount === 0) {
+        const room = await this.#directory.canSave(id);
+        if (room === "busy") return this.#failed(entry, passing(REFRESH_LOCAL_LIMIT, null));
+        if (room === "no") {
+          return this.#failed(entry, dead("credential_file_read_only", "credential_invalid"));
+        }
       }
       if (callCount === CALL_LIMIT) return this.#failed(entry, passing("token_endpoint_no_answer", null));
       callCount += 1;

@@ -705,13 +705,26 @@ Deno.test("no token is in the log after refreshes, refusals and failures", async
   assertEquals(h.log.scan(["SENT", NEXT, "alice@", NEXT.split(".")[1]!]), []);
 });
 
+Deno.test("no refresh is asked for while no descriptor is left to keep its answer with; nobody is blamed", async () => {
+  await using h = await withFile(codexAuthText(SPENT));
+  let isBusy = true;
+  h.disk.before = (operation) => {
+    if (operation === "writeNew" && isBusy) throw NO_DESCRIPTORS;
+  };
+  const failed = await h.refresher.ensureFresh(ID, null);
+  assertEquals(failed.kind === "failed" && failed.evidence.code, "token_endpoint_local_limit");
+  assertEquals([h.issuer.calls.length, h.fatal.length], [0, 0]);
+  isBusy = false;
+  h.issuer.script(GOOD);
+  assertEquals((await h.refresher.ensureFresh(ID, null)).kind, "ready");
+});
+
 Deno.test("a rotated token waits for a free descriptor: a busy process loses no login", async () => {
   await using h = await withFile(codexAuthText(SPENT));
   h.issuer.script(GOOD);
   let refusals = 0;
   h.disk.before = (operation) => {
-    if (operation !== "writeNew" || ++refusals > 3) return;
-    throw Object.assign(new Error("Too many open files"), { code: "EMFILE" });
+    if (operation === "writeNew" && h.issuer.calls.length > 0 && ++refusals <= 3) throw NO_DESCRIPTORS;
   };
   const result = await h.clock.runUntil(h.refresher.ensureFresh(ID, null));
   assertEquals([result.kind, refusals, h.fatal.length], ["ready", 4, 0]);
@@ -722,10 +735,12 @@ Deno.test("a rotated token that finds no descriptor for 5 s ends the process", a
   await using h = await withFile(codexAuthText(SPENT));
   h.issuer.script(GOOD);
   h.disk.before = (operation) => {
-    if (operation === "writeNew") throw Object.assign(new Error("Too many open files"), { code: "EMFILE" });
+    if (operation === "writeNew" && h.issuer.calls.length > 0) throw NO_DESCRIPTORS;
   };
   const began = h.clock.now();
   await assertRejects(() => h.clock.runUntil(h.refresher.ensureFresh(ID, null)), StoreFailure, "EMFILE");
   assert(h.clock.now() - began >= 5_000);
   assertEquals(h.fatal.length, 1);
 });
+
+const NO_DESCRIPTORS = Object.assign(new Error("Too many open files"), { code: "EMFILE" });
