@@ -61,8 +61,8 @@ async function openProxied(
     signal,
   );
   if (opened.ok) return { ok: true, wire: socketWire(opened.socket) };
-  // Toward a forwarding proxy every failure is the proxy's.
-  return destination.forwarded && opened.cause !== "cancelled"
+  // Toward a forwarding proxy every failure is the proxy's, but for what this machine itself could not do.
+  return destination.forwarded && opened.cause !== "cancelled" && opened.cause !== "local_limit"
     ? { ok: false, cause: "egress_proxy" }
     : opened;
 }
