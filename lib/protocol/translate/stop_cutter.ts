@@ -43,20 +43,20 @@ function endedBy(sequence: string): JsonObject {
   return { status: "completed", incomplete_details: null, [STOP_SEQUENCE]: sequence };
 }
 
-/** The earliest sequence in a text; of two at one place the longer. */
+/**
+ * The sequence that is whole first, as a model that writes the text would meet it; of two whole at once the longer.
+ * Only such a rule gives the same answer wherever a stream's pieces end.
+ */
 function findStop(
   text: string,
   sequences: readonly string[],
 ): { readonly at: number; readonly sequence: string } | null {
-  let best: { at: number; sequence: string } | null = null;
+  let best: { at: number; end: number; sequence: string } | null = null;
   for (const sequence of sequences) {
     const at = text.indexOf(sequence);
-    if (
-      at < 0 || (best !== null && (at > best.at || sequence.length <= best.sequence.length && at === best.at))
-    ) {
-      continue;
-    }
-    best = { at, sequence };
+    if (at < 0) continue;
+    const end = at + sequence.length;
+    if (best === null || end < best.end || (end === best.end && at < best.at)) best = { at, end, sequence };
   }
   return best;
 }

@@ -46,7 +46,11 @@ Deno.test("a cut stream tells what the cut answer tells, wherever its pieces end
     fc.property(text, fc.array(letters, { minLength: 1, maxLength: 3 }), fc.nat(5), (text, cutAt, size) => {
       const pieces = text.match(new RegExp(`[^]{1,${size + 1}}`, "g"))!.map((piece) => delta(piece));
       const events = [created, ...pieces, done(message(text)), completed()];
-      const first = Math.min(...cutAt.map((one) => text.indexOf(one)).filter((at) => at >= 0), text.length);
+      const ends = [...text].map((_, at) => at + 1);
+      const end = ends.find((at) => cutAt.some((one) => text.slice(0, at).endsWith(one)));
+      const first = end === undefined
+        ? text.length
+        : Math.min(...cutAt.filter((one) => text.slice(0, end).endsWith(one)).map((one) => end - one.length));
       for (const translator of [chat, messages]) {
         const context = answerContext({ cutAt });
         const answer = translator.answer(whole(text), context);
@@ -65,6 +69,27 @@ Deno.test("a cut stream tells what the cut answer tells, wherever its pieces end
     }),
   );
 });
+
+const crossings = [
+  { text: "ba", cutAt: ["b", "ba"], said: "", by: "b" },
+  { text: "ba", cutAt: ["ba", "b"], said: "", by: "b" },
+  { text: "abcde", cutAt: ["bcd", "c"], said: "ab", by: "c" },
+  { text: "abcde", cutAt: ["c", "bc"], said: "a", by: "bc" },
+];
+for (const { text, cutAt, said, by } of crossings) {
+  Deno.test(`of stop sequences ${cutAt.join(" and ")} in ${text} the one whole first cuts`, () => {
+    const translator = translatorFor("messages", "responses")!;
+    const context = answerContext({ cutAt });
+    const answer = translator.answer(whole(text), context);
+    for (const size of [1, 2, text.length]) {
+      const pieces = text.match(new RegExp(`[^]{1,${size}}`, "g"))!.map((piece) => delta(piece));
+      const told = translateStream(translator, [created, ...pieces, done(message(text)), completed()], context);
+      const body = accumulateMessages(told).answer as Loose;
+      assertEquals([body.content.map((block: Loose) => block.text).join(""), body.stop_sequence], [said, by]);
+      assertEquals(answer.ok && JSON.parse(JSON.stringify(answer.body)), body);
+    }
+  });
+}
 
 Deno.test("a cut answer ends as whole even where the upstream ran into its limit", () => {
   const response = {
