@@ -4,7 +4,7 @@ import { failure } from "../../lib/demo/simulated_replies.ts";
 import { ProcessRig } from "../support/process_rig.ts";
 
 /** `HOLDFAST_PROCESS_KILLS=200` for the long form. */
-const KILLS = Number(Deno.env.get("HOLDFAST_PROCESS_KILLS") ?? 10);
+const KILLS = Number(Deno.env.get("HOLDFAST_PROCESS_KILLS") ?? 20);
 const REQUESTS = 6;
 
 Deno.test(`${KILLS} kills during load: no acknowledged deadline is lost, no corruption`, async () => {
