@@ -83,7 +83,11 @@ for (const { text, cutAt, said, by } of crossings) {
     const answer = translator.answer(whole(text), context);
     for (const size of [1, 2, text.length]) {
       const pieces = text.match(new RegExp(`[^]{1,${size}}`, "g"))!.map((piece) => delta(piece));
-      const told = translateStream(translator, [created, ...pieces, done(message(text)), completed()], context);
+      const told = translateStream(
+        translator,
+        [created, ...pieces, done(message(text)), completed()],
+        context,
+      );
       const body = accumulateMessages(told).answer as Loose;
       assertEquals([body.content.map((block: Loose) => block.text).join(""), body.stop_sequence], [said, by]);
       assertEquals(answer.ok && JSON.parse(JSON.stringify(answer.body)), body);
