@@ -6,6 +6,7 @@
 import type { TokenSet } from "./core/credential.ts";
 import type { AccountId, AttemptId, ProviderId } from "./core/domain.ts";
 import type { Evidence } from "./core/evidence.ts";
+import type { HeaderList } from "./core/header_fields.ts";
 import type { DurableChange, DurableState } from "./core/records.ts";
 
 /** Time. `schedule` is coarse in the real runtime (one wheel, not a timer a request) and never early. */
@@ -57,7 +58,7 @@ export interface Log {
 export interface UpstreamRequest {
   readonly method: string;
   readonly url: string;
-  readonly headers: Headers;
+  readonly headers: HeaderList;
   /** Null = no body. */
   readonly body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>> | null;
   /** Known length of a streamed body, or null (then chunked). Ignored for bytes. */
@@ -85,7 +86,7 @@ export interface AnswerBody extends AsyncIterable<Uint8Array<ArrayBuffer>> {
 
 export interface UpstreamResponse {
   readonly status: number;
-  readonly headers: Headers;
+  readonly headers: HeaderList;
   /** Already decoded: `content-encoding` and `content-length` are removed from `headers` when they no longer hold. */
   readonly body: AnswerBody | null;
   /** Declared length of the body when it still holds, else null. */
@@ -117,7 +118,7 @@ export interface Upstream {
 
 export interface DialRequest {
   readonly url: string;
-  readonly headers: Headers;
+  readonly headers: HeaderList;
   readonly protocols: readonly string[];
   readonly connectTimeoutMs: number;
   readonly handshakeTimeoutMs: number;
@@ -127,7 +128,7 @@ export interface DialRequest {
 
 /** An open upstream WebSocket. Frames that arrive before `onFrame` is set are kept in order. */
 export interface UpstreamSocket {
-  readonly headers: Headers;
+  readonly headers: HeaderList;
   readonly protocol: string;
   readonly bufferedAmount: number;
   send(data: string | Uint8Array): void;
@@ -149,7 +150,7 @@ export interface UpstreamSocket {
 export type DialResult =
   | { readonly ok: true; readonly socket: UpstreamSocket }
   /** A refused handshake is an ordinary answer: status, headers, body (at most 64 KiB). */
-  | { readonly ok: false; readonly status: number; readonly headers: Headers; readonly body: Uint8Array }
+  | { readonly ok: false; readonly status: number; readonly headers: HeaderList; readonly body: Uint8Array }
   | { readonly ok: false; readonly status: null; readonly evidence: Evidence };
 
 export interface Dialer {
@@ -161,7 +162,7 @@ export interface Dialer {
 export interface UsageCall {
   readonly url: string;
   /** With the account's credential. */
-  readonly headers: Headers;
+  readonly headers: HeaderList;
 }
 
 export type UsageAnswer =

@@ -1,6 +1,7 @@
 /**
  * Small HTTP calls of commands: one request, a bounded JSON or text answer, and what went wrong in a word.
  */
+import type { HeaderLookup } from "../core/evidence.ts";
 import type { Evidence } from "../core/evidence.ts";
 import { formatAttemptId } from "../core/domain.ts";
 import type { Clock, Upstream } from "../ports.ts";
@@ -20,7 +21,7 @@ export type SmallAnswer =
   | {
     readonly ok: true;
     readonly status: number;
-    readonly headers: Headers;
+    readonly headers: HeaderLookup;
     readonly text: string;
     /** Null when the body is not a JSON object. */
     readonly json: Record<string, unknown> | null;

@@ -4,8 +4,8 @@
  * Knows what belongs to one connection, to one hop or to one party; what a provider wants to see is the
  * descriptor's business. Nothing here throws: a pair that is not a legal header is left out.
  */
-
-export type HeaderPairs = Iterable<readonly [string, string]>;
+import type { HeaderLookup } from "../core/evidence.ts";
+import { HeaderFields, type HeaderList, isLegalField } from "../core/header_fields.ts";
 
 /** RFC 9110 section 7.6.1, with the older names still seen in the field. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
@@ -84,11 +84,18 @@ const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/;
  * Takes out what is hop-by-hop, also by the `Connection` header's own list, the client's credentials and cookies,
  * everything that tells who it is or how it came, and what the next hop makes anew.
  * Source: RFC 9110 section 7.6.1; wire-facts 5.1.
+ *
+ * @param wanted  what of the rest is to be kept.
  */
-export function filterRequestHeaders(headers: HeaderPairs): Headers {
+export function filterRequestHeaders(
+  headers: HeaderList,
+  wanted: (name: string) => boolean = () => true,
+): HeaderFields {
   return filter(
     headers,
-    (name) => !CLIENT_ONLY.has(name) && !CLIENT_ONLY_PREFIXES.some((prefix) => name.startsWith(prefix)),
+    (name) =>
+      wanted(name) && !CLIENT_ONLY.has(name) &&
+      !CLIENT_ONLY_PREFIXES.some((prefix) => name.startsWith(prefix)),
   );
 }
 
@@ -99,16 +106,15 @@ export function filterRequestHeaders(headers: HeaderPairs): Headers {
  *   `content-encoding` speak of; otherwise both are left out.
  * @returns headers without `x-request-id`: the caller sets its own.
  */
-export function filterResponseHeaders(headers: HeaderPairs, bodyUnchanged: boolean): Headers {
-  const pairs = [...headers];
-  const kept = filter(pairs, (name) => {
+export function filterResponseHeaders(headers: HeaderList, bodyUnchanged: boolean): HeaderFields {
+  const kept = filter(headers, (name) => {
     if (UPSTREAM_ONLY.has(name) || UPSTREAM_ONLY_PREFIXES.some((prefix) => name.startsWith(prefix))) {
       return false;
     }
     return bodyUnchanged || (name !== "content-length" && name !== "content-encoding");
   });
-  const requestId = pairs.find(([name]) => name.toLowerCase() === "x-request-id")?.[1].trim();
-  if (requestId !== undefined && REQUEST_ID.test(requestId)) kept.set(UPSTREAM_REQUEST_ID, requestId);
+  const requestId = headers.get("x-request-id")?.trim() ?? null;
+  if (requestId !== null && REQUEST_ID.test(requestId)) kept.set(UPSTREAM_REQUEST_ID, requestId);
   return kept;
 }
 
@@ -122,8 +128,8 @@ const UPGRADE_ANSWER = [
 ] as const;
 
 /** The headers of an upstream's 101 that go into ours; absent ones are not invented. */
-export function websocketUpgradeHeaders(headers: { get(name: string): string | null }): Headers {
-  const kept = new Headers();
+export function websocketUpgradeHeaders(headers: HeaderLookup): HeaderFields {
+  const kept = new HeaderFields();
   for (const name of UPGRADE_ANSWER) {
     const value = headers.get(name);
     if (value !== null) setHeader(kept, name, value);
@@ -134,39 +140,26 @@ export function websocketUpgradeHeaders(headers: { get(name: string): string | n
 /**
  * Sets a header, or leaves it out when the value cannot be one.
  *
- * `Headers.set` would throw, with the value in its message; a broken token must end in a refused request, not in
+ * `set` would throw; a broken token must end in a refused request, not in
  * a message that shows it.
  */
-export function setHeader(headers: Headers, name: string, value: string): void {
-  if (isLegal(name, value)) headers.set(name, value);
+export function setHeader(headers: HeaderFields, name: string, value: string): void {
+  if (isLegalField(name, value)) headers.set(name, value);
 }
 
-function filter(headers: HeaderPairs, allows: (name: string) => boolean): Headers {
-  const pairs = [...headers];
-  const listed = connectionListed(pairs);
-  const kept = new Headers();
-  for (const [rawName, value] of pairs) {
+function filter(headers: HeaderList, allows: (name: string) => boolean): HeaderFields {
+  const listed = connectionListed(headers.get("connection"));
+  const kept = new HeaderFields();
+  headers.forEach((value, rawName) => {
     const name = rawName.toLowerCase();
-    if (HOP_BY_HOP.has(name) || listed.has(name) || !allows(name)) continue;
-    if (isLegal(name, value)) kept.append(name, value);
-  }
+    if (HOP_BY_HOP.has(name) || listed?.has(name) === true || !allows(name)) return;
+    if (isLegalField(name, value)) kept.append(name, value);
+  });
   return kept;
 }
 
 /** A sender may declare more headers hop-by-hop by naming them in `Connection`. */
-function connectionListed(pairs: readonly (readonly [string, string])[]): ReadonlySet<string> {
-  const names = new Set<string>();
-  for (const [name, value] of pairs) {
-    if (name.toLowerCase() !== "connection") continue;
-    for (const token of value.split(",")) names.add(token.trim().toLowerCase());
-  }
-  return names;
-}
-
-const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-/** Visible characters, blanks and obs-text; above all no CR, LF or NUL. RFC 9110 section 5.5. */
-const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-
-function isLegal(name: string, value: string): boolean {
-  return NAME.test(name) && VALUE.test(value);
+function connectionListed(connection: string | null): ReadonlySet<string> | null {
+  if (connection === null) return null;
+  return new Set(connection.split(",").map((token) => token.trim().toLowerCase()));
 }

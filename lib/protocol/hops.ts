@@ -4,6 +4,7 @@
  * Only hosts reached over plain http can be another proxy of the owner's; public providers never see the header.
  */
 import type { HeaderLookup } from "../core/evidence.ts";
+import type { HeaderFields } from "../core/header_fields.ts";
 
 export const HOPS_HEADER = "x-holdfast-hops";
 /** Chains of proxies longer than this are a mistake even without a loop. */
@@ -15,7 +16,12 @@ export function isLoop(headers: HeaderLookup, instanceId: string): boolean {
 }
 
 /** Marks an outgoing request to a plain-http host. */
-export function markHop(url: string, outgoing: Headers, incoming: HeaderLookup, instanceId: string): void {
+export function markHop(
+  url: string,
+  outgoing: HeaderFields,
+  incoming: HeaderLookup,
+  instanceId: string,
+): void {
   if (url.startsWith("http:")) outgoing.set(HOPS_HEADER, [...readHops(incoming), instanceId].join(","));
 }
 

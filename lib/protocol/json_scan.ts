@@ -214,10 +214,11 @@ function endsScalar(byte: number): boolean {
     byte === QUOTE || byte <= 0x20;
 }
 
+/** What closes each open level; the body itself is level 1. One for all scans: none is interrupted by another. */
+const closers = new Uint8Array(JSON_DEPTH_LIMIT - 1);
+
 /** End of the object or array at `start`: brackets are matched by kind in a loop, so depth costs no stack. */
 function skipLevels(bytes: Uint8Array, start: number): number | string {
-  // The body itself is level 1.
-  const closers = new Uint8Array(JSON_DEPTH_LIMIT - 1);
   let depth = 0;
   let at = start;
   const length = bytes.length;
@@ -277,7 +278,15 @@ function skipSpace(bytes: Uint8Array, start: number): number {
   }
 }
 
+/** Names and ids are short and plain: put together without the decoder, which costs more than they do. */
+const PLAIN_BYTES = 64;
+
 function decodeString(bytes: Uint8Array, start: number, end: number): string | null {
+  if (end - start <= PLAIN_BYTES) {
+    let at = start + 1;
+    while (at < end - 1 && bytes[at]! < 0x80 && bytes[at] !== BACKSLASH) at++;
+    if (at === end - 1) return String.fromCharCode(...bytes.subarray(start + 1, at));
+  }
   const text = DECODER.decode(bytes.subarray(start, end));
   if (!text.includes("\\")) return text.slice(1, -1);
   try {

@@ -6,6 +6,7 @@
  */
 import { readTimeMs } from "../core/credential.ts";
 import type { HeaderLookup } from "../core/evidence.ts";
+import { isWalkable } from "../core/header_fields.ts";
 import type { QuotaWindow } from "../core/records.ts";
 import { parseHttpDate } from "../core/retry_after.ts";
 import type { QuotaFigures } from "./provider.ts";
@@ -129,11 +130,11 @@ function readWindows(headers: HeaderLookup, nowMs: number): UnifiedWindow[] {
 /** Only a collection that can be walked shows windows nobody knew before. */
 function readWindowIds(headers: HeaderLookup): ReadonlySet<string> {
   const ids = new Set<string>(KNOWN_WINDOWS);
-  if (!(Symbol.iterator in headers)) return ids;
-  for (const [name] of headers as HeaderLookup & Iterable<readonly [string, string]>) {
-    const id = UNIFIED_WINDOW.exec(name.toLowerCase())?.[1];
+  if (!isWalkable(headers)) return ids;
+  headers.forEach((_, name) => {
+    const id = UNIFIED_WINDOW.exec(name)?.[1];
     if (id !== undefined && ids.size < WINDOW_LIMIT) ids.add(id);
-  }
+  });
   return ids;
 }
 

@@ -1,4 +1,5 @@
 /** How a request to Anthropic is made: its URL and its headers; the body goes as it is (wire-facts 6.8). */
+import { HeaderFields } from "../core/header_fields.ts";
 import type { Credential } from "../ports.ts";
 import { setHeader } from "../protocol/headers.ts";
 import { readRefusal, UNIFIED_PREFIX } from "./claude_limits.ts";
@@ -54,7 +55,7 @@ export function claudeHeaders(
   request: OutgoingRequest,
   _settings: ProviderSettings,
   credential: Credential,
-): Headers {
+): HeaderFields {
   const headers = keepHeaders(request.clientHeaders, KEPT);
   setDefault(headers, "anthropic-version", API_VERSION);
   fitContent(headers, request);
@@ -63,13 +64,13 @@ export function claudeHeaders(
 }
 
 /** Headers of our own reads: usage page, list of models. */
-export function claudePageHeaders(_settings: ProviderSettings, credential: Credential): Headers {
-  const headers = new Headers({ accept: "application/json", "anthropic-version": API_VERSION });
+export function claudePageHeaders(_settings: ProviderSettings, credential: Credential): HeaderFields {
+  const headers = HeaderFields.from({ accept: "application/json", "anthropic-version": API_VERSION });
   setCredential(headers, credential);
   return headers;
 }
 
-function setCredential(headers: Headers, credential: Credential): void {
+function setCredential(headers: HeaderFields, credential: Credential): void {
   const token = accessTokenOf(credential);
   // The beta says how this hop authenticates, so the client's word on it does not count.
   const betas = (headers.get("anthropic-beta") ?? "").split(",").map((beta) => beta.trim())
@@ -98,15 +99,14 @@ function accessTokenOf(credential: Credential): string | null {
  * Takes out what would mislead the client: Claude Code stops by itself when a header says that the window was
  * rejected, at any status, although other accounts may serve its next request (wire-facts 6.9).
  */
-export function claudeAnswerHeaders(headers: Headers): Headers {
+export function claudeAnswerHeaders(headers: HeaderFields): HeaderFields {
   const rejected = readRefusal(headers, 0) !== null;
-  const kept = new Headers(headers);
-  for (const name of headers.keys()) {
+  headers.forEach((_, name) => {
     if (name === "anthropic-organization-id" || (rejected && name.startsWith(UNIFIED_PREFIX))) {
-      kept.delete(name);
+      headers.delete(name);
     }
-  }
-  return kept;
+  });
+  return headers;
 }
 
 /** Keys of one organisation share its buckets; subscriptions have windows of their own. */

@@ -1,5 +1,6 @@
 /** Codex's quota figures in response headers (wire-facts 3.1); the same names come inside WebSocket frames. */
 import type { HeaderLookup } from "../core/evidence.ts";
+import { isWalkable } from "../core/header_fields.ts";
 import type { QuotaWindow } from "../core/records.ts";
 import type { QuotaFigures } from "./provider.ts";
 import { nameWindow } from "../protocol/window_name.ts";
@@ -96,35 +97,70 @@ function readWindows(
   modelFamily: string | null,
   nowMs: number,
 ): QuotaWindow[] {
-  return SLOTS.flatMap((slot): QuotaWindow[] => {
-    const read = (name: string) => readNumber(headers.get(`x-${id}-${slot}-${name}`));
-    const usedPercent = read("used-percent");
-    const minutes = read("window-minutes");
-    if (minutes === 0 || (usedPercent === null && minutes === null)) return [];
-    const resetAtS = read("reset-at");
-    const resetAfterS = read("reset-after-seconds");
+  const windows: QuotaWindow[] = [];
+  for (const { slot, names } of slotsOf(id)) {
+    const usedPercent = readNumber(headers.get(names.usedPercent));
+    const minutes = readNumber(headers.get(names.windowMinutes));
+    if (minutes === 0 || (usedPercent === null && minutes === null)) continue;
+    const resetAtS = readNumber(headers.get(names.resetAt));
+    const resetAfterS = readNumber(headers.get(names.resetAfter));
     const resetAtMs = resetAtS !== null && resetAtS > 0
       ? resetAtS * 1_000
       : resetAfterS === null
       ? null
       : nowMs + resetAfterS * 1_000;
     const name = nameWindow(minutes === null ? null : minutes * 60_000, slot);
-    return [{ name, usedPercent, resetAtMs: resetAtMs === null ? null : Math.ceil(resetAtMs), modelFamily }];
+    windows.push({
+      name,
+      usedPercent,
+      resetAtMs: resetAtMs === null ? null : Math.ceil(resetAtMs),
+      modelFamily,
+    });
+  }
+  return windows;
+}
+
+interface SlotHeaders {
+  readonly slot: typeof SLOTS[number];
+  readonly names: Readonly<Record<"usedPercent" | "windowMinutes" | "resetAt" | "resetAfter", string>>;
+}
+
+/** The accounts' own limits are read from every answer. */
+const ACCOUNT_SLOTS = new Map<string, readonly SlotHeaders[]>(
+  ACCOUNT_LIMITS.map((id) => [id, nameSlots(id)]),
+);
+
+function slotsOf(id: string): readonly SlotHeaders[] {
+  return ACCOUNT_SLOTS.get(id) ?? nameSlots(id);
+}
+
+function nameSlots(id: string): SlotHeaders[] {
+  return SLOTS.map((slot) => {
+    const prefix = `x-${id}-${slot}`;
+    return {
+      slot,
+      names: {
+        usedPercent: `${prefix}-used-percent`,
+        windowMinutes: `${prefix}-window-minutes`,
+        resetAt: `${prefix}-reset-at`,
+        resetAfter: `${prefix}-reset-after-seconds`,
+      },
+    };
   });
 }
 
 /** Ids of the extra families; only a collection that can be walked shows names nobody knew before. */
 function readFamilyIds(headers: HeaderLookup): ReadonlySet<string> {
   const ids = new Set<string>();
-  if (!(Symbol.iterator in headers)) {
+  if (!isWalkable(headers)) {
     const active = readModelFamily(headers);
     return active === null ? ids : ids.add(active);
   }
-  for (const [name] of headers as HeaderLookup & Iterable<readonly [string, string]>) {
-    const id = readLimitId(FAMILY_HEADER.exec(name.toLowerCase())?.[1]);
-    if (id === null || ACCOUNT_LIMITS.some((limit) => limit === id)) continue;
+  headers.forEach((_, name) => {
+    const id = readLimitId(FAMILY_HEADER.exec(name)?.[1]);
+    if (id === null || ACCOUNT_LIMITS.some((limit) => limit === id)) return;
     if (ids.size < FAMILY_LIMIT) ids.add(id);
-  }
+  });
   return ids;
 }
 

@@ -1,4 +1,5 @@
 /** How a request to Codex is made: its URL, its headers, and a body the backend takes (wire-facts 5.1, 5.4, 5.5). */
+import { HeaderFields } from "../core/header_fields.ts";
 import type { Credential } from "../ports.ts";
 import { setHeader } from "../protocol/headers.ts";
 import {
@@ -71,7 +72,7 @@ export function codexHeaders(
   request: OutgoingRequest,
   settings: ProviderSettings,
   credential: Credential,
-): Headers {
+): HeaderFields {
   const headers = keepHeaders(request.clientHeaders, KEPT);
   if (!request.keepTurnState) headers.delete("x-codex-turn-state");
   introduce(headers, settings);
@@ -82,21 +83,21 @@ export function codexHeaders(
 }
 
 /** Headers of our own reads: usage page, list of models. */
-export function codexPageHeaders(settings: ProviderSettings, credential: Credential): Headers {
-  const headers = new Headers({ accept: "application/json" });
+export function codexPageHeaders(settings: ProviderSettings, credential: Credential): HeaderFields {
+  const headers = HeaderFields.from({ accept: "application/json" });
   introduce(headers, settings);
   setCredential(headers, credential);
   return headers;
 }
 
 /** Who is calling, where the client does not say. */
-function introduce(headers: Headers, settings: ProviderSettings): void {
+function introduce(headers: HeaderFields, settings: ProviderSettings): void {
   setDefault(headers, "originator", DEFAULT_ORIGINATOR);
   setDefault(headers, "user-agent", settings.userAgent || DEFAULT_USER_AGENT);
   if (settings.betaFeatures !== "") setDefault(headers, "x-codex-beta-features", settings.betaFeatures);
 }
 
-function fitHandshake(headers: Headers, request: OutgoingRequest): void {
+function fitHandshake(headers: HeaderFields, request: OutgoingRequest): void {
   headers.delete("accept");
   headers.delete("content-type");
   if (request.route.name !== "responses_ws") return;
@@ -107,7 +108,7 @@ function fitHandshake(headers: Headers, request: OutgoingRequest): void {
   setHeader(headers, "openai-beta", betas.join(", "));
 }
 
-function setCredential(headers: Headers, credential: Credential): void {
+function setCredential(headers: HeaderFields, credential: Credential): void {
   switch (credential.kind) {
     case "api_key":
       setHeader(headers, "authorization", `Bearer ${credential.apiKey}`);

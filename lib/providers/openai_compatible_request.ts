@@ -1,6 +1,7 @@
 /** How a request to an OpenAI-compatible host is made: chat everywhere, Responses on the platform itself. */
 import type { ClientProtocol } from "../core/domain.ts";
 import type { HeaderLookup } from "../core/evidence.ts";
+import { HeaderFields } from "../core/header_fields.ts";
 import type { Credential } from "../ports.ts";
 import { setHeader } from "../protocol/headers.ts";
 import { targetOf } from "../protocol/translate/targets.ts";
@@ -41,7 +42,7 @@ export function openAiHeaders(
   request: OutgoingRequest,
   _settings: ProviderSettings,
   credential: Credential,
-): Headers {
+): HeaderFields {
   const headers = keepHeaders(request.clientHeaders, KEPT);
   fitContent(headers, request);
   setCredential(headers, credential);
@@ -49,23 +50,22 @@ export function openAiHeaders(
 }
 
 /** Headers of our own reads: the list of models. */
-export function openAiPageHeaders(_settings: ProviderSettings, credential: Credential): Headers {
-  const headers = new Headers({ accept: "application/json" });
+export function openAiPageHeaders(_settings: ProviderSettings, credential: Credential): HeaderFields {
+  const headers = HeaderFields.from({ accept: "application/json" });
   setCredential(headers, credential);
   return headers;
 }
 
-function setCredential(headers: Headers, credential: Credential): void {
+function setCredential(headers: HeaderFields, credential: Credential): void {
   const token = credential.kind === "api_key" ? credential.apiKey : credential.tokens.accessToken;
   if (token !== NO_KEY) setHeader(headers, "authorization", `Bearer ${token}`);
 }
 
 /** Whose key it was is none of the client's business. */
-export function openAiAnswerHeaders(headers: Headers): Headers {
-  const kept = new Headers(headers);
-  kept.delete("openai-organization");
-  kept.delete("openai-project");
-  return kept;
+export function openAiAnswerHeaders(headers: HeaderFields): HeaderFields {
+  headers.delete("openai-organization");
+  headers.delete("openai-project");
+  return headers;
 }
 
 /** Limits are the organisation's, per model; keys of all its projects draw on them. */

@@ -1,5 +1,5 @@
 /** What the request headers of all kinds have in common: which of the client's pass, and the labels of the body. */
-import type { HeaderLookup } from "../core/evidence.ts";
+import type { HeaderFields, HeaderList } from "../core/header_fields.ts";
 import { filterRequestHeaders, setHeader } from "../protocol/headers.ts";
 import type { OutgoingRequest } from "./provider.ts";
 
@@ -16,23 +16,21 @@ export interface KeptHeaders {
 const FOREIGN = /^openai-(?:organization|project)$|api-?key|token|secret|password/;
 
 export function keepHeaders(
-  clientHeaders: HeaderLookup & Iterable<[string, string]>,
+  clientHeaders: HeaderList,
   { names, prefixes }: KeptHeaders,
-): Headers {
-  const headers = new Headers();
-  for (const [name, value] of filterRequestHeaders(clientHeaders)) {
-    if (FOREIGN.test(name)) continue;
-    if (names.has(name) || prefixes.some((prefix) => name.startsWith(prefix))) headers.append(name, value);
-  }
-  return headers;
+): HeaderFields {
+  return filterRequestHeaders(
+    clientHeaders,
+    (name) => (names.has(name) || prefixes.some((prefix) => name.startsWith(prefix))) && !FOREIGN.test(name),
+  );
 }
 
-export function setDefault(headers: Headers, name: string, value: string): void {
+export function setDefault(headers: HeaderFields, name: string, value: string): void {
   if ((headers.get(name) ?? "") === "") setHeader(headers, name, value);
 }
 
 /** Asks for the form of answer the request is about and labels the body. */
-export function fitContent(headers: Headers, request: OutgoingRequest): void {
+export function fitContent(headers: HeaderFields, request: OutgoingRequest): void {
   if (request.streaming && request.method === "POST") headers.set("accept", "text/event-stream");
   else setDefault(headers, "accept", "application/json");
   if (request.route.protocol !== "raw") setDefault(headers, "content-type", "application/json");

@@ -5,6 +5,7 @@
  */
 import type { ClientProtocol, ModelId, ProviderKind } from "../core/domain.ts";
 import type { Evidence, HeaderLookup } from "../core/evidence.ts";
+import type { HeaderFields, HeaderList } from "../core/header_fields.ts";
 import type { QuotaReading } from "../core/records.ts";
 import type { Signal } from "../core/classify.ts";
 import type { Credential, RefreshCall } from "../ports.ts";
@@ -29,7 +30,7 @@ export interface OutgoingRequest {
   /** Query of the client including `?`, or "". */
   readonly search: string;
   readonly method: string;
-  readonly clientHeaders: HeaderLookup & Iterable<[string, string]>;
+  readonly clientHeaders: HeaderList;
   readonly protocol: ClientProtocol;
   /** True when the provider is asked for a stream. */
   readonly streaming: boolean;
@@ -76,9 +77,9 @@ export interface ProviderDescriptor {
   /** @param credential  logins and keys may be served at different addresses. */
   url(request: OutgoingRequest, settings: ProviderSettings, credential: Credential): string;
   /** All headers of the upstream request, credentials included, hop-by-hop and foreign ones removed. */
-  headers(request: OutgoingRequest, settings: ProviderSettings, credential: Credential): Headers;
+  headers(request: OutgoingRequest, settings: ProviderSettings, credential: Credential): HeaderFields;
   /** Headers of our own reads: usage page, list of models. Nothing of any client is in them. */
-  pageHeaders(settings: ProviderSettings, credential: Credential): Headers;
+  pageHeaders(settings: ProviderSettings, credential: Credential): HeaderFields;
   /**
    * Fits a JSON body to what this upstream takes (wire-facts 5.4 …): drops refused fields, sets required ones.
    * Returns the same bytes when nothing has to change.
@@ -93,9 +94,9 @@ export interface ProviderDescriptor {
    * What an answer's headers say to a client beyond `filterResponseHeaders`: names of the owner's organisation go,
    * and so do limits of one account that a client would take for the limits of all.
    *
-   * @param headers  already filtered; not changed.
+   * @param headers  already filtered; may be changed and given back.
    */
-  answerHeaders(headers: Headers): Headers;
+  answerHeaders(headers: HeaderFields): HeaderFields;
   /**
    * What other accounts share this account's limits: the organisation's id, as an answer to a key names it. When a
    * limit or missing credit is booked on one account of a provider, it holds for those with the same key.

@@ -1,5 +1,6 @@
 /** How a request to z.ai is made: two endpoints, one key (wire-facts 7.1). */
 import type { ClientProtocol } from "../core/domain.ts";
+import { HeaderFields } from "../core/header_fields.ts";
 import type { Credential } from "../ports.ts";
 import { setHeader } from "../protocol/headers.ts";
 import { fitContent, keepHeaders, type KeptHeaders, keptSearch, setDefault } from "./outgoing_headers.ts";
@@ -46,7 +47,7 @@ export function zaiHeaders(
   request: OutgoingRequest,
   _settings: ProviderSettings,
   credential: Credential,
-): Headers {
+): HeaderFields {
   const headers = keepHeaders(request.clientHeaders, KEPT);
   if (request.protocol === "messages") setDefault(headers, "anthropic-version", ANTHROPIC_VERSION);
   fitContent(headers, request);
@@ -55,13 +56,13 @@ export function zaiHeaders(
 }
 
 /** Headers of our own reads: the quota page. */
-export function zaiPageHeaders(_settings: ProviderSettings, credential: Credential): Headers {
-  const headers = new Headers({ accept: "application/json" });
+export function zaiPageHeaders(_settings: ProviderSettings, credential: Credential): HeaderFields {
+  const headers = HeaderFields.from({ accept: "application/json" });
   setCredential(headers, credential);
   return headers;
 }
 
-function setCredential(headers: Headers, credential: Credential): void {
+function setCredential(headers: HeaderFields, credential: Credential): void {
   const token = credential.kind === "api_key" ? credential.apiKey : credential.tokens.accessToken;
   setHeader(headers, "authorization", `Bearer ${token}`);
 }

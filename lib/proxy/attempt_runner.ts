@@ -6,6 +6,7 @@
 import { classify } from "../core/classify.ts";
 import type { AccountId, ClientProtocol } from "../core/domain.ts";
 import type { ErrorFacts, Evidence, HeaderLookup } from "../core/evidence.ts";
+import type { HeaderFields } from "../core/header_fields.ts";
 import type { Outcome } from "../core/outcome.ts";
 import type { Launch, RequestSpec } from "../core/retry_plan.ts";
 import { type Credential, StoreFailure, type UpstreamResponse } from "../ports.ts";
@@ -26,13 +27,14 @@ import { readStreamAnswer } from "./stream_answer.ts";
 import type { AnswerTranslating } from "./translation.ts";
 import { prepareBody, upstreamProtocolOf } from "./upstream_body.ts";
 import { readWholeAnswer } from "./whole_answer.ts";
+import { respond } from "./respond.ts";
 
 /** What of an upstream answer may still be passed to the client, should the pool decide so. */
 export type RelayAnswer =
   | {
     readonly kind: "http";
     readonly status: number;
-    readonly headers: Headers;
+    readonly headers: HeaderFields;
     readonly bytes: Uint8Array<ArrayBuffer>;
     readonly facts: ErrorFacts;
   }
@@ -41,7 +43,7 @@ export type RelayAnswer =
   /** A failure inside a held stream: what was held, and the failing frame, both in the client's protocol. */
   | {
     readonly kind: "held";
-    readonly headers: Headers;
+    readonly headers: HeaderFields;
     readonly held: Uint8Array<ArrayBuffer>[];
     readonly failureFrame: Uint8Array<ArrayBuffer> | null;
     readonly facts: ErrorFacts;
@@ -316,7 +318,7 @@ export function answerHeaders(
   attempting: Attempting,
   response: UpstreamResponse,
   requestId: string,
-): Headers {
+): HeaderFields {
   const headers = attempting.entry.descriptor.answerHeaders(filterResponseHeaders(response.headers, false));
   headers.set("x-request-id", requestId);
   return headers;
@@ -340,7 +342,7 @@ async function passThrough(
   if (response.contentLength !== null) headers.set("content-length", String(response.contentLength));
   hooks.commit(launch);
   hooks.finished(launch, SUCCESS, response.status, null);
-  return { kind: "committed", response: new Response(body, { status: response.status, headers }) };
+  return { kind: "committed", response: respond(body, response.status, headers) };
 }
 
 export const SUCCESS: Outcome = classify({ kind: "success" }, null, { nowMs: 0 });

@@ -4,6 +4,8 @@
  * It answers pings by itself and pings silent clients, but cannot be paused, and gives up no connection whose
  * client neither reads nor leaves: such a client keeps one descriptor and what was queued for it until it goes.
  */
+import type { HeaderLookup } from "../core/evidence.ts";
+import type { HeaderList } from "../core/header_fields.ts";
 
 /** As much of a `WebSocket` as a bridge needs. */
 export interface ClientSocket {
@@ -29,7 +31,7 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
 const VERSION = "13";
 
 /** @returns `null` when the handshake is not one of RFC 6455. */
-export function readUpgradeOffer(headers: Headers): UpgradeOffer | null {
+export function readUpgradeOffer(headers: HeaderLookup): UpgradeOffer | null {
   const key = headers.get("sec-websocket-key");
   const connection = (headers.get("connection") ?? "").toLowerCase().split(",");
   if (key === null || key.trim() === "" || headers.get("sec-websocket-version")?.trim() !== VERSION) {
@@ -55,13 +57,13 @@ export interface Upgraded {
  */
 export function acceptUpgrade(
   request: Request,
-  headers: Headers,
+  headers: HeaderList,
   protocol: string,
   silenceSeconds: number,
 ): Upgraded | null {
   try {
     const { socket, response } = Deno.upgradeWebSocket(request, { idleTimeout: silenceSeconds });
-    for (const [name, value] of headers) response.headers.set(name, value);
+    headers.forEach((value, name) => response.headers.set(name, value));
     // Not by the option of that name, which takes `a,b` for one protocol.
     if (protocol !== "") response.headers.set("sec-websocket-protocol", protocol);
     socket.binaryType = "arraybuffer";

@@ -2,6 +2,7 @@
  * What a client's call asks of the pool: which models, which conversation, and whether it may be sent again.
  */
 import type { AccountId } from "../core/domain.ts";
+import type { HeaderList } from "../core/header_fields.ts";
 import { CODEX_PROVIDER, resolveModel } from "../core/model_resolution.ts";
 import { assessReplay, type BodyKnowledge } from "../core/replay.ts";
 import type { RequestSpec } from "../core/retry_plan.ts";
@@ -22,7 +23,7 @@ export interface Asked {
   readonly method: string;
   readonly search: string;
   readonly contentType: string | null;
-  readonly headers: Headers;
+  readonly headers: HeaderList;
   readonly body: RequestBody;
   readonly fields: BodyFields | null;
   readonly receivedAtMs: number;

@@ -20,6 +20,7 @@ import {
 import { countUsage, recordDone } from "./request_record.ts";
 import { runRequest } from "./request_runner.ts";
 import { serveSocket } from "./upgrade_handler.ts";
+import { HeaderFields } from "../core/header_fields.ts";
 
 /** The runtime joins Host and target to a URL: with these in it the host would reach into the path. */
 const HOST_SMUGGLES = /[/?#@\\\s]/;
@@ -63,7 +64,7 @@ async function serve(
   const abort = new AbortController();
   const watched = { request, abort, sinceMs: receivedAtMs };
   deps.cancelWatch.add(watched);
-  const headers = request.headers;
+  const headers = HeaderFields.from(request.headers);
   const contentType = headers.get("content-type");
   const isJson = contentType === null || contentType.includes("json");
   const read = await readRequestBody(request, deps.inflate, isJson && route.namesModel);

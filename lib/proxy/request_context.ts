@@ -2,6 +2,7 @@
  * Everything known of one client request while it is being served.
  */
 import type { ClientProtocol, RequestId } from "../core/domain.ts";
+import type { HeaderList } from "../core/header_fields.ts";
 import type { RequestSpec } from "../core/retry_plan.ts";
 import type { RouteMatch } from "../protocol/route.ts";
 import type { BodyFields, RequestBody } from "./request_body.ts";
@@ -15,7 +16,7 @@ export interface RequestContext {
   readonly search: string;
   readonly match: RouteMatch;
   readonly protocol: ClientProtocol;
-  readonly headers: Headers;
+  readonly headers: HeaderList;
   readonly tenant: Tenant;
   readonly body: RequestBody;
   /** Null when the body is not a JSON object or was not looked at. */

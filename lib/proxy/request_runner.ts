@@ -25,6 +25,7 @@ import type { RecoverySlot } from "./recovery_slots.ts";
 import { refuse } from "./refusal.ts";
 import { isEndedByShutdown, type RequestContext } from "./request_context.ts";
 import { deliverPieces } from "./stream_relay.ts";
+import { respond } from "./respond.ts";
 
 /** Nobody reads it: the client has left. */
 export const CLIENT_GONE_STATUS = 499;
@@ -263,18 +264,16 @@ function relayAnswer(
   const upstream = entry.descriptor.upstreamProtocol(context.protocol, entry.settings);
   if (answer.kind === "http") {
     done(answer.status, answer.facts.code ?? "relayed", null, launch);
-    const headers = new Headers(answer.headers);
+    const { headers } = answer;
     headers.set("x-request-id", context.id);
-    if (context.method === "HEAD") return new Response(null, { status: answer.status, headers });
+    if (context.method === "HEAD") return respond(null, answer.status, headers);
     const once = context.spec.replay === "once" && context.protocol === "raw";
     if (once || isOwnDialect(context.protocol, upstream, answer.bytes, answer.facts)) {
-      return new Response(answer.bytes, { status: answer.status, headers });
+      return respond(answer.bytes, answer.status, headers);
     }
     headers.set("content-type", "application/json");
-    return new Response(wordUpstreamError(context.protocol, answer.status, answer.facts, context.id), {
-      status: answer.status,
-      headers,
-    });
+    const worded = wordUpstreamError(context.protocol, answer.status, answer.facts, context.id);
+    return respond(worded, answer.status, headers);
   }
   const status = relayedStatus(answer.facts.status);
   if (context.wantsStream && answer.failureFrame !== null) {
@@ -287,10 +286,10 @@ function relayAnswer(
         pieces,
         (all) => all ? done(200, code, null, launch) : done(0, "client_gone", null, launch),
       );
-      return new Response(body, { status: 200, headers: answer.headers });
+      return respond(body, 200, answer.headers);
     }
     done(200, code, null, launch);
-    return new Response(joinBytes(pieces), { status: 200, headers: answer.headers });
+    return respond(joinBytes(pieces), 200, answer.headers);
   }
   done(status, answer.facts.code ?? "relayed", null, launch);
   return new Response(wordUpstreamError(context.protocol, status, answer.facts, context.id), {

@@ -2,6 +2,7 @@
  * An upstream's event stream as the answer to a client: held, committed and relayed, or gathered into one document.
  */
 import type { ErrorFacts, Evidence } from "../core/evidence.ts";
+import { HeaderFields } from "../core/header_fields.ts";
 import type { Outcome } from "../core/outcome.ts";
 import type { UpstreamResponse } from "../ports.ts";
 import { renderStreamFailure, translateBareError } from "../protocol/answer.ts";
@@ -24,6 +25,7 @@ import { failOpen, withholdingSlot } from "./recovery.ts";
 import { isEndedByShutdown } from "./request_context.ts";
 import type { RecoverySlot } from "./recovery_slots.ts";
 import { type HoldPolicy, type HoldResult, holdStream, type RelayEnd, relayStream } from "./stream_relay.ts";
+import { respond } from "./respond.ts";
 
 export async function readStreamAnswer(
   deps: ProxyDeps,
@@ -91,7 +93,7 @@ export async function readStreamAnswer(
       input.hooks.finished(launch, outcome ?? judgeEnd(end), 200, stream.usage);
     },
   });
-  return { kind: "committed", response: new Response(body, { status: 200, headers }) };
+  return { kind: "committed", response: respond(body, 200, headers) };
 }
 
 function openStream(
@@ -219,7 +221,7 @@ function endedFrame(
   });
 }
 
-function streamHeaders(attempting: Attempting, response: UpstreamResponse, requestId: string): Headers {
+function streamHeaders(attempting: Attempting, response: UpstreamResponse, requestId: string): HeaderFields {
   const headers = answerHeaders(attempting, response, requestId);
   headers.set("content-type", "text/event-stream; charset=utf-8");
   headers.set("cache-control", "no-cache");
@@ -242,7 +244,7 @@ async function gather(
     stream.cancel();
     const relay: RelayAnswer = {
       kind: "held",
-      headers: new Headers(),
+      headers: new HeaderFields(),
       held: [],
       failureFrame: null,
       facts: factsOf(evidence),
@@ -268,7 +270,7 @@ async function gather(
   input.hooks.finished(launch, SUCCESS, 200, stream.usage);
   const text = JSON.stringify(document);
   deps.traffic.bytesToClients += text.length;
-  return { kind: "committed", response: new Response(text, { status: 200, headers }) };
+  return { kind: "committed", response: respond(text, 200, headers) };
 }
 
 /** Reads to the end without keeping what the aggregator keeps; past recovery's bounds without recovery. */

@@ -1,6 +1,7 @@
 /**
  * From a client's WebSocket handshake to its answer: a 101, or the refusal an HTTP request would get.
  */
+import { HeaderFields } from "../core/header_fields.ts";
 import { CODEX_PROVIDER, resolveModel } from "../core/model_resolution.ts";
 import type { RouteMatch } from "../protocol/route.ts";
 import type { Tenant } from "./admission.ts";
@@ -22,7 +23,7 @@ export async function serveSocket(
   id: string,
 ): Promise<Response> {
   // Once upgraded, nothing of the request can be read any more.
-  const headers = new Headers(request.headers);
+  const headers = HeaderFields.from(request.headers);
   const offer = readUpgradeOffer(headers);
   if (offer === null) {
     return refuse(deps, "invalid_request", match.route.protocol, id, "This is not a WebSocket handshake");

@@ -4,6 +4,7 @@
  */
 import type { ClientProtocol } from "../core/domain.ts";
 import type { Evidence } from "../core/evidence.ts";
+import { HeaderFields } from "../core/header_fields.ts";
 import type { AnswerBody, UpstreamResponse } from "../ports.ts";
 import { hasErrorObject, readErrorValue } from "../protocol/error_body.ts";
 import { findMember, scanTopLevel } from "../protocol/json_scan.ts";
@@ -22,6 +23,7 @@ import { FellSilent, limitSilence, readWhole, streamBody, type WholeBody } from 
 import { failOpen, withholdingSlot } from "./recovery.ts";
 import { evidenceOf } from "./stream_answer.ts";
 import { encode } from "./translation.ts";
+import { respond } from "./respond.ts";
 
 export const WHOLE_ANSWER_LIMIT_BYTES = 8_388_608;
 
@@ -36,7 +38,7 @@ export async function readWholeAnswer(
   if (context.method === "HEAD" || response.status === 204) {
     input.hooks.commit(launch);
     input.hooks.finished(launch, SUCCESS, response.status, null);
-    return { kind: "committed", response: new Response(null, { status: response.status, headers }) };
+    return { kind: "committed", response: respond(null, response.status, headers) };
   }
   if (response.body === null) return attempting.fail({ kind: "malformed", detail: "no_body" });
   const source = limitSilence(response.body, deps.clock, deps.config().timeouts.idleMs);
@@ -64,7 +66,7 @@ export async function readWholeAnswer(
     const error = readErrorValue(problem.json);
     const relay = {
       kind: "held" as const,
-      headers: new Headers(),
+      headers: new HeaderFields(),
       held: [],
       failureFrame: null,
       facts: error,
@@ -88,7 +90,7 @@ export async function readWholeAnswer(
   input.hooks.commit(launch);
   input.hooks.finished(launch, SUCCESS, response.status, problem.usage);
   deps.traffic.bytesToClients += body.length;
-  return { kind: "committed", response: new Response(body, { status: response.status, headers }) };
+  return { kind: "committed", response: respond(body, response.status, headers) };
 }
 
 const JSON_TYPE = "application/json";
@@ -169,7 +171,7 @@ function streamOn(
   deps: ProxyDeps,
   input: AttemptInput,
   response: UpstreamResponse,
-  headers: Headers,
+  headers: HeaderFields,
   source: AnswerBody,
   begun: readonly Uint8Array<ArrayBuffer>[],
 ): AttemptResult {
@@ -188,5 +190,5 @@ function streamOn(
     } else hooks.bodyBroke(launch, failureOf(deps, end.error), response.status);
   }, (bytes) => void (deps.traffic.bytesToClients += bytes));
   headers.set("content-type", response.headers.get("content-type") ?? JSON_TYPE);
-  return { kind: "committed", response: new Response(body, { status: response.status, headers }) };
+  return { kind: "committed", response: respond(body, response.status, headers) };
 }

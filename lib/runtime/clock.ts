@@ -167,12 +167,16 @@ export function sleepOn(
 
 /** Whole ms that never go back; see `createClock`. */
 function steadyTime(sources: TimeSources): () => number {
-  let shownMs = sources.wall();
+  let wallAt = sources.wall();
+  let shownMs = wallAt;
   let readAt = sources.monotonic();
   return () => {
+    const wall = sources.wall();
+    // The time is asked for many times in one millisecond, and no wall clock stands still for longer.
+    if (wall === wallAt) return Math.floor(shownMs);
+    wallAt = wall;
     const at = sources.monotonic();
     const elapsed = at - readAt;
-    const wall = sources.wall();
     const free = shownMs + elapsed;
     // Ahead of the wall: give back a part of the elapsed time, never more than we are ahead.
     shownMs = wall >= free ? wall : free - Math.min(free - wall, elapsed * SLEW);

@@ -8,7 +8,7 @@
  * about 1 µs in all, and because its configuration is one for the whole process.
  */
 import type { Clock, Log, LogFields, LogLevel, Scheduled } from "../ports.ts";
-import { redactFields, redactText } from "./redaction.ts";
+import { redactField, redactFields, redactText } from "./redaction.ts";
 
 const FLUSH_AFTER_MS = 50;
 const FLUSH_AT_CHARACTERS = 65_536;
@@ -108,16 +108,26 @@ export function createLog(options: LogOptions, clock: Clock, sink: LogSink = sta
 
 /** `{"at":"…","level":"info","event":"…",…}` and a line feed. */
 export function formatJson(atMs: number, level: LogLevel, event: string, fields?: LogFields): string {
-  const record: Record<string, unknown> = {
-    at: new Date(atMs).toISOString(),
-    level,
-    event: safeEvent(event),
-  };
-  if (fields !== undefined) {
-    const safe = redactFields(fields);
-    for (const name in safe) record[OWN_NAMES.has(name) ? `${name}_field` : name] = safe[name];
+  let line = `{"at":"${timeText(atMs)}","level":"${level}","event":"${safeEvent(event)}"`;
+  for (const name in fields) {
+    const value = fields[name];
+    if (value === undefined) continue;
+    const key = JSON.stringify(OWN_NAMES.has(name) ? `${name}_field` : name);
+    line += `,${key}:${JSON.stringify(redactField(name, value))}`;
   }
-  return `${JSON.stringify(record)}\n`;
+  return `${line}}\n`;
+}
+
+let toldAtMs = NaN;
+let toldTime = "";
+
+/** Many records share a millisecond. */
+function timeText(atMs: number): string {
+  if (atMs !== toldAtMs) {
+    toldTime = new Date(atMs).toISOString();
+    toldAtMs = atMs;
+  }
+  return toldTime;
 }
 
 /** `10:30:00.123 WARN  event  name=value`, UTC. Values cannot move the cursor: control characters are escaped. */

@@ -69,12 +69,15 @@ export function redactFields(fields: LogFields): Record<string, unknown> {
   const safe: Record<string, unknown> = {};
   for (const name in fields) {
     const value = fields[name];
-    if (value === undefined) continue;
-    if (typeof value === "string") safe[name] = isSecretName(name) ? REDACTED : redactText(value);
-    else if (value !== null && typeof value === "object") safe[name] = redactList(name, value);
-    else safe[name] = value;
+    if (value !== undefined) safe[name] = redactField(name, value);
   }
   return safe;
+}
+
+/** One field's value as it may be written. */
+export function redactField(name: string, value: NonNullable<LogFields[string]> | null): unknown {
+  if (typeof value === "string") return isSecretName(name) ? REDACTED : redactText(value);
+  return value !== null && typeof value === "object" ? redactList(name, value) : value;
 }
 
 /** Text with everything that looks like a secret or an e-mail address taken out, cut to 512 characters. */
@@ -94,6 +97,15 @@ function redactList(name: string, values: readonly (string | number)[]): unknown
   );
 }
 
+/** Field names are written in the source: a handful. The limit is for the day one is not. */
+const NAMES_KEPT = 1_000;
+const judgedNames = new Map<string, boolean>();
+
 function isSecretName(name: string): boolean {
-  return SECRET_NAMES.has(name.replace(/[-_]/g, "").toLowerCase());
+  let secret = judgedNames.get(name);
+  if (secret === undefined) {
+    secret = SECRET_NAMES.has(name.replace(/[-_]/g, "").toLowerCase());
+    if (judgedNames.size < NAMES_KEPT) judgedNames.set(name, secret);
+  }
+  return secret;
 }

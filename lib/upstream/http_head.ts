@@ -4,6 +4,7 @@
  * Strict where two readers could differ about where a message ends: that is how one answer becomes two.
  */
 import { Buffer } from "node:buffer";
+import { HeaderFields, type HeaderList } from "../core/header_fields.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
@@ -17,7 +18,7 @@ export type BodyFraming =
 
 export interface AnswerHead {
   readonly status: number;
-  readonly headers: Headers;
+  readonly headers: HeaderFields;
   readonly framing: BodyFraming;
   /** The connection may carry another request once the body has ended. */
   readonly keepAlive: boolean;
@@ -87,7 +88,7 @@ function parseHead(text: string, method: string): AnswerHead | null {
   const first = STATUS_LINE.exec(withoutCr(lines[0]!));
   if (first === null) return null;
   const status = Number(first[2]);
-  const headers = new Headers();
+  const headers = new HeaderFields();
   for (let index = 1; index < lines.length; index++) {
     const line = withoutCr(lines[index]!);
     if (line === "") break;
@@ -113,7 +114,7 @@ function withoutCr(line: string): string {
 }
 
 /** RFC 9112 section 6.3; null where the end of the body cannot be known for sure. */
-function readFraming(status: number, headers: Headers, method: string): BodyFraming | null {
+function readFraming(status: number, headers: HeaderList, method: string): BodyFraming | null {
   if (method === "HEAD" || status < 200 || status === 204 || status === 304) return { kind: "none" };
   const coding = headers.get("transfer-encoding");
   if (coding !== null) return coding.toLowerCase() === "chunked" ? { kind: "chunked" } : null;
@@ -125,7 +126,7 @@ function readFraming(status: number, headers: Headers, method: string): BodyFram
   return { kind: "length", bytes: Number(stated) };
 }
 
-function asksToClose(headers: Headers): boolean {
+function asksToClose(headers: HeaderList): boolean {
   const connection = headers.get("connection");
   return connection !== null && connection.toLowerCase().split(",").some((word) => word.trim() === "close");
 }
@@ -159,12 +160,11 @@ const BODY_METHODS: ReadonlySet<string> = new Set(["POST", "PUT", "PATCH"]);
  */
 export function writeRequestHead(
   line: RequestLine,
-  headers: Headers,
+  headers: HeaderList,
   extra: Readonly<Record<string, string>>,
   body: number | "chunked" | null,
 ): string {
   let text = `${line.method} ${line.target} HTTP/1.1\r\nhost: ${line.host}\r\n`;
-  // Not for-of: iterating `Headers` costs ten times as much.
   headers.forEach((value, name) => {
     if (!OWN_HEADERS.has(name) && extra[name] === undefined) text += `${name}: ${value}\r\n`;
   });

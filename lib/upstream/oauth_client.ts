@@ -7,6 +7,7 @@
  */
 import { formatAttemptId } from "../core/domain.ts";
 import type { Evidence, TransportCause } from "../core/evidence.ts";
+import { HeaderFields } from "../core/header_fields.ts";
 import { DEAD_GRANTS } from "../core/local_outcome.ts";
 import { parseRetryAfter, parseRetryAfterMs } from "../core/retry_after.ts";
 import { validityOnReceipt } from "../core/token_lifetime.ts";
@@ -80,8 +81,8 @@ function refreshBody(call: RefreshCall): Record<string, string> {
   };
 }
 
-function refreshHeaders(call: RefreshCall): Headers {
-  const headers = new Headers({ "content-type": "application/json", accept: "application/json" });
+function refreshHeaders(call: RefreshCall): HeaderFields {
+  const headers = HeaderFields.from({ "content-type": "application/json", accept: "application/json" });
   if (call.kind === "anthropic") headers.set("anthropic-beta", "oauth-2025-04-20");
   return headers;
 }

@@ -1,6 +1,7 @@
 /**
  * One open WebSocket to an upstream: frames in order and none lost, large messages in fragments, one close.
  */
+import { HeaderFields, type HeaderList } from "../core/header_fields.ts";
 import { Buffer } from "node:buffer";
 // @ts-types="@types/ws"
 import type { WebSocket } from "ws";
@@ -26,7 +27,7 @@ interface Outgoing {
 
 /** Wraps a `ws` socket; made before the handshake ends, so that frames right behind it find it. */
 export class BridgedSocket implements UpstreamSocket {
-  headers: Headers = new Headers();
+  headers: HeaderList = new HeaderFields();
   readonly #ws: WebSocket;
   /** What came before `listen`; bounded, because the connection is paused until then. */
   #early: Incoming[] | null = [];

@@ -10,6 +10,7 @@ import type { Socket } from "node:net";
 // @ts-types="@types/ws"
 import { WebSocket } from "ws";
 import type { Evidence, TransportCause } from "../core/evidence.ts";
+import { HeaderFields, type HeaderList } from "../core/header_fields.ts";
 import type { Clock, Dialer, DialRequest, DialResult } from "../ports.ts";
 import { unpackAnswer } from "./content_coding.ts";
 import { createEgress, type Egress, type ProxyEnvironment } from "./egress_proxy.ts";
@@ -142,8 +143,12 @@ function handshakeEvidence(error: unknown): Evidence {
 }
 
 /** Everything but what the handshake itself states. */
-function ownHeaders(headers: Headers): Record<string, string> {
-  return Object.fromEntries([...headers].filter(([name]) => !HANDSHAKE_HEADERS.has(name)));
+function ownHeaders(headers: HeaderList): Record<string, string> {
+  const own: Record<string, string> = {};
+  headers.forEach((value, name) => {
+    if (!HANDSHAKE_HEADERS.has(name)) own[name] = value;
+  });
+  return own;
 }
 
 const HANDSHAKE_HEADERS: ReadonlySet<string> = new Set([
@@ -159,8 +164,8 @@ const HANDSHAKE_HEADERS: ReadonlySet<string> = new Set([
 ]);
 
 /** Raw pairs, so that repeated headers stay repeated; what cannot be a header is left out. */
-function headersOf(message: IncomingMessage): Headers {
-  const headers = new Headers();
+function headersOf(message: IncomingMessage): HeaderFields {
+  const headers = new HeaderFields();
   for (let at = 0; at + 1 < message.rawHeaders.length; at += 2) {
     try {
       headers.append(message.rawHeaders[at]!, message.rawHeaders[at + 1]!);

@@ -1,5 +1,6 @@
 /** The request side of Codex: URL, headers and body (wire-facts 3.3, 5.1, 5.4-5.7). */
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
+import { HeaderFields } from "../../lib/core/header_fields.ts";
 import fc from "fast-check";
 import type { Credential } from "../../lib/ports.ts";
 import { type RouteName, ROUTES } from "../../lib/protocol/route.ts";
@@ -43,7 +44,7 @@ function sent(
   client: Record<string, string>,
   more: Partial<OutgoingRequest> = {},
   settings: Partial<ProviderSettings> = {},
-): Headers {
+): HeaderFields {
   const request = outgoing(name, { clientHeaders: new Headers(client), ...more });
   return CODEX.headers(request, { ...SETTINGS, ...settings }, LOGIN);
 }
@@ -333,7 +334,7 @@ Deno.test("usage of codex is a page of ChatGPT logins only", () => {
 });
 
 Deno.test("codex changes no answer header, and its accounts share no limits", () => {
-  const headers = new Headers({ "x-codex-primary-used-percent": "5" });
+  const headers = HeaderFields.from({ "x-codex-primary-used-percent": "5" });
   assertStrictEquals(CODEX.answerHeaders(headers), headers);
   assertEquals(CODEX.sharedLimitKey(headers, LOGIN), null);
 });

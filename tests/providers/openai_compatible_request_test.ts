@@ -1,5 +1,6 @@
 /** The request side of OpenAI-compatible hosts, and their limit headers (wire-facts 8.2). */
 import { assertEquals, assertStrictEquals } from "@std/assert";
+import { HeaderFields } from "../../lib/core/header_fields.ts";
 import type { ClientProtocol } from "../../lib/core/domain.ts";
 import { readsExhausted } from "../../lib/core/quota_park.ts";
 import type { Credential } from "../../lib/ports.ts";
@@ -120,17 +121,16 @@ for (const c of credentials) {
 }
 
 Deno.test("answerHeaders() of openai hide whose key it was and keep the rest", () => {
-  const headers = new Headers({
+  const headers = HeaderFields.from({
     "openai-organization": "org-1",
     "openai-project": "proj_1",
     "openai-processing-ms": "5",
     "x-ratelimit-remaining-requests": "1",
   });
-  assertEquals([...OPENAI_COMPATIBLE.answerHeaders(headers).keys()], [
+  assertEquals([...OPENAI_COMPATIBLE.answerHeaders(headers)].map(([name]) => name), [
     "openai-processing-ms",
     "x-ratelimit-remaining-requests",
   ]);
-  assertEquals(headers.get("openai-organization"), "org-1");
 });
 
 const shared: [string | null, string | null][] = [

@@ -1,5 +1,6 @@
 /** The request side of z.ai and its quota page (wire-facts 7.1). */
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
+import { HeaderFields } from "../../lib/core/header_fields.ts";
 import fc from "fast-check";
 import type { ClientProtocol } from "../../lib/core/domain.ts";
 import { familyCovers, readsExhausted } from "../../lib/core/quota_park.ts";
@@ -143,7 +144,7 @@ Deno.test("headers() of zai fill in what a client does not say, and nothing of C
 });
 
 Deno.test("zai changes no answer header, and its accounts share no limits", () => {
-  const headers = new Headers({ "x-a": "1" });
+  const headers = HeaderFields.from({ "x-a": "1" });
   assertStrictEquals(ZAI.answerHeaders(headers), headers);
   assertEquals(ZAI.sharedLimitKey(headers, KEY), null);
   assertEquals(ZAI.readQuotaHeaders(headers, NOW), null);

@@ -53,6 +53,11 @@ async function tryAll(when: string): Promise<void> {
   await dial(`${when}, websocket over a proxy`, proxiedDialer, "nothing.invalid");
 }
 
+// A process that runs already: what the runtime opens late would otherwise find no descriptor, and it panics then.
+await send("before", direct, `http://127.0.0.1:${port}/`);
+await dial("before", dialer, "127.0.0.1");
+delete causes["before"];
+
 const files: Deno.FsFile[] = [];
 try {
   for (;;) files.push(Deno.openSync("/dev/null"));
