@@ -164,9 +164,13 @@ export class SqlitePoolStore implements PoolStore {
   }
 }
 
-/** Lost with the power, these are read or counted anew; they need no wait for the disk (ruling 9). */
+/**
+ * Lost with the power, these are read or counted anew; they need no wait for the disk (ruling 9). A ledger that was
+ * closed and is open again only grants less: what was charged to it stays charged.
+ */
 function isReplaceable(change: DurableChange): boolean {
-  return change.kind === "put_reading" || change.kind === "put_ring_cursor";
+  return change.kind === "put_reading" || change.kind === "put_ring_cursor" ||
+    (change.kind === "put_ledger" && change.row.closed);
 }
 
 function applyChange(connection: Connection, change: DurableChange, nowMs: number): void {

@@ -2,7 +2,7 @@ import { assertEquals, assertThrows } from "@std/assert";
 import fc from "fast-check";
 import type { DurableChange, DurableState } from "../../lib/core/records.ts";
 import { StoreFailure } from "../../lib/ports.ts";
-import { openDatabase } from "../../lib/store/database.ts";
+import { type Database, openDatabase } from "../../lib/store/database.ts";
 import { SqlitePoolStore } from "../../lib/store/pool_store.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { anyState, deadline, ledger, NOW_MS, putDeadline } from "./pool_records.ts";
@@ -85,6 +85,37 @@ const everythingOfA: readonly DurableChange[] = [
   { kind: "set_enabled", account: "a", enabled: false },
   { kind: "put_reading", account: "a", reading },
 ];
+
+/** Ruling 9: deadlines, credentials and ledger charges wait for the disk, what is read or counted anew does not. */
+const durabilities: readonly { name: string; changes: readonly DurableChange[]; want: string }[] = [
+  { name: "a deadline", changes: [putDeadline("a")], want: "full" },
+  {
+    name: "a credential block",
+    changes: [{ kind: "put_credential", account: "a", block: credential }],
+    want: "full",
+  },
+  { name: "a charge", changes: [{ kind: "put_ledger", row: ledger() }], want: "full" },
+  {
+    name: "a ledger that closes",
+    changes: [{ kind: "put_ledger", row: ledger({ closed: true }) }],
+    want: "normal",
+  },
+  { name: "a reading", changes: [{ kind: "put_reading", account: "a", reading }], want: "normal" },
+  { name: "a ring's cursor", changes: [{ kind: "put_ring_cursor", pool: "p", cursor: 1 }], want: "normal" },
+  {
+    name: "a reading beside a deadline",
+    changes: [{ kind: "put_reading", account: "a", reading }, putDeadline("a")],
+    want: "full",
+  },
+];
+for (const { name, changes, want } of durabilities) {
+  Deno.test(`apply() of ${name} is a ${want} write`, () => {
+    const asked: string[] = [];
+    const database = { write: (durability: string) => void asked.push(durability) };
+    new SqlitePoolStore(database as unknown as Database).apply(changes, NOW_MS);
+    assertEquals(asked, [want]);
+  });
+}
 
 const applied: readonly { name: string; changes: readonly DurableChange[]; want: Partial<DurableState> }[] = [
   {
