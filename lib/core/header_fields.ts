@@ -36,6 +36,7 @@ export class HeaderFields implements HeaderList {
     return fields;
   }
 
+  /** Names are asked for, set and deleted in lower case. */
   get(name: string): string | null {
     return this.#values.get(name) ?? null;
   }

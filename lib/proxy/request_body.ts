@@ -52,13 +52,13 @@ export async function readRequestBody(
     length = Number(declared);
   }
   if (length !== null && length <= REPLAY_BODY_LIMIT_BYTES) {
-    let bytes: Uint8Array<ArrayBuffer>;
+    let bytes: Uint8Array<ArrayBuffer> | null;
     try {
-      bytes = await request.bytes();
+      bytes = length < LARGE_BYTES ? await request.bytes() : await readLarge(request.body, length);
     } catch {
       return { ok: false, problem: "aborted" };
     }
-    if (bytes.length !== length) return { ok: false, problem: "bad_length" };
+    if (bytes === null || bytes.length !== length) return { ok: false, problem: "bad_length" };
     return decodeBody(bytes, true, coding, inflate);
   }
   const compressed = coding !== null && coding !== "" && coding !== "identity";
@@ -68,6 +68,27 @@ export async function readRequestBody(
     return { ok: true, body: { kind: "stream", stream: request.body, length }, decoded: false };
   }
   return await readUnknownLength(request.body, coding, inflate);
+}
+
+/**
+ * From this length on a body is read in pieces: `bytes()` of Deno 2.9.6 is quicker for small ones, but keeps nearly two
+ * more copies of what it read until the answer is over.
+ */
+const LARGE_BYTES = 65_536;
+
+/** @returns `null` when there is more than was declared. */
+async function readLarge(
+  source: ReadableStream<Uint8Array<ArrayBuffer>>,
+  length: number,
+): Promise<Uint8Array<ArrayBuffer> | null> {
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for await (const piece of source) {
+    if (at + piece.length > length) return null;
+    whole.set(piece, at);
+    at += piece.length;
+  }
+  return whole.subarray(0, at);
 }
 
 /** Reads up to the limit; what turns out longer is streamed on as prefix plus rest. */

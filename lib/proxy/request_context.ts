@@ -18,7 +18,8 @@ export interface RequestContext {
   readonly protocol: ClientProtocol;
   readonly headers: HeaderList;
   readonly tenant: Tenant;
-  readonly body: RequestBody;
+  /** Let go at commit: nothing is sent again after it, and a stream may last for an hour. */
+  body: RequestBody;
   /** Null when the body is not a JSON object or was not looked at. */
   readonly fields: BodyFields | null;
   /** What the client asked for; Codex is asked for a stream either way. */

@@ -26,6 +26,7 @@ import { refuse } from "./refusal.ts";
 import { isEndedByShutdown, type RequestContext } from "./request_context.ts";
 import { deliverPieces } from "./stream_relay.ts";
 import { respond } from "./respond.ts";
+import { letGoOfBody } from "./upstream_body.ts";
 
 /** Nobody reads it: the client has left. */
 export const CLIENT_GONE_STATUS = 499;
@@ -100,7 +101,10 @@ export async function runRequest(deps: ProxyDeps, input: RunInput): Promise<Resp
     return refuse(deps, "internal_error", context.protocol, context.id);
   };
   const hooks: AttemptHooks = {
-    commit: (launch) => pool.commit(plan, launch, clock.now()),
+    commit: (launch) => {
+      pool.commit(plan, launch, clock.now());
+      letGoOfBody(context);
+    },
     finished,
     bodyBroke: (launch, evidence, status) => {
       finished(

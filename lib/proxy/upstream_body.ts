@@ -56,6 +56,12 @@ export function prepareBody(
   return prepared;
 }
 
+/** Nothing of this request is sent any more: neither what the client sent nor what was made of it is kept. */
+export function letGoOfBody(context: RequestContext): void {
+  context.body = { kind: "none" };
+  CACHE.delete(context);
+}
+
 function fitOwn(
   context: RequestContext,
   launch: Launch,

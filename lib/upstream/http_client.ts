@@ -118,6 +118,8 @@ class HttpUpstream implements Upstream {
     signal: AbortSignal,
   ): Promise<UpstreamResult> {
     const { reused } = connection;
+    // Taken out here: what stays until the answer's end must not hold on to the request's body.
+    const { fresh } = request;
     const end = (evidence: Evidence) => connection.fail(new AttemptEnded(evidence));
     const cancel = () => end(CLIENT_CANCELLED);
     // Stays on after the head, so that the caller's signal also ends the body.
@@ -134,7 +136,7 @@ class HttpUpstream implements Upstream {
         body: outgoing.body,
       }, () => {
         signal.removeEventListener("abort", cancel);
-        if (request.fresh) connection.close();
+        if (fresh) connection.close();
         else way.pool.put(connection, this.#clock.now());
       });
       return present(answer, way.forwarded);

@@ -219,7 +219,7 @@ export class Rig implements AsyncDisposable {
    * Waits for something that real sockets and the fake clock bring about together: fake time runs a dozen times
    * faster than real time meanwhile.
    */
-  async until<T>(promise: Promise<T>, limitMs = 10_000): Promise<T> {
+  async until<T>(promise: Promise<T>, limitMs = 30_000): Promise<T> {
     let settled = false;
     const mark = (): void => void (settled = true);
     promise.then(mark, mark);

@@ -1,0 +1,52 @@
+/** What a request brought is let go once it is answered: a stream may last an hour, and nothing is sent again. */
+import { assert } from "@std/assert";
+import { created, delta, hold, stream } from "../../lib/demo/simulated_replies.ts";
+import { ProcessRig } from "../support/process_rig.ts";
+
+const MIB = 1_048_576;
+const STREAMS = 24;
+const BODY_BYTES = 8 * MIB;
+/** Half of what all bodies come to: the collector takes its time. */
+const KEPT_LIMIT_BYTES = STREAMS * BODY_BYTES / 2;
+
+const BODY = new TextEncoder().encode(
+  `{"model":"m1","stream":true,"input":"${"a fair question ".repeat(BODY_BYTES / 16)}"}`,
+);
+
+function residentBytes(pid: number): number {
+  return Number(/VmRSS:\s+(\d+) kB/.exec(Deno.readTextFileSync(`/proc/${pid}/status`))![1]) * 1_024;
+}
+
+async function openStream(port: number): Promise<Deno.TcpConn> {
+  const connection = await Deno.connect({ hostname: "127.0.0.1", port });
+  const head = `POST /v1/responses HTTP/1.1\r\nhost: x\r\nauthorization: Bearer SENT-key-client-1\r\n` +
+    `content-type: application/json\r\ncontent-length: ${BODY.length}\r\n\r\n`;
+  await connection.write(new TextEncoder().encode(head));
+  for (let at = 0; at < BODY.length;) at += await connection.write(BODY.subarray(at));
+  const answer = new Uint8Array(4_096);
+  for (let text = ""; !text.includes("output_text.delta");) {
+    const count = await connection.read(answer);
+    if (count === null) throw new Error(text);
+    text += new TextDecoder().decode(answer.subarray(0, count));
+  }
+  return connection;
+}
+
+Deno.test({
+  name: "an open stream keeps nothing of its request's body",
+  ignore: Deno.build.os !== "linux",
+  fn: async () => {
+    await using rig = await ProcessRig.create(["A"]);
+    rig.provider.account("SENT-tok-A").otherwise(stream([created(), delta("hello"), hold()]));
+    await rig.start();
+    const connections = [await openStream(rig.port)];
+    const before = residentBytes(rig.pid);
+    try {
+      while (connections.length < STREAMS) connections.push(await openStream(rig.port));
+      const kept = residentBytes(rig.pid) - before;
+      assert(kept < KEPT_LIMIT_BYTES, `${STREAMS} streams keep ${Math.round(kept / MIB)} MiB`);
+    } finally {
+      for (const connection of connections) connection.close();
+    }
+  },
+});
