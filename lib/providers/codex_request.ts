@@ -162,18 +162,19 @@ const DECODER = new TextDecoder();
 /**
  * Fits a JSON body to the backend. Every other byte, and every field nobody knows, stays as it came.
  *
+ * @param known  the body's members where somebody has looked at them already: a body of megabytes is scanned once.
  * @returns the same object when nothing has to change, also for bodies that are no JSON object: the upstream says
  *   what is wrong with those.
  */
 export function fitCodexBody(
   body: Uint8Array<ArrayBuffer>,
   request: OutgoingRequest,
+  known: readonly JsonMember[] | null = null,
 ): Uint8Array<ArrayBuffer> {
   const rule = bodyRule(request);
   if (rule === null) return body;
-  const scan = scanTopLevel(body);
-  if (!scan.ok) return body;
-  const { members } = scan;
+  const members = known ?? membersOf(body);
+  if (members === null) return body;
   const edits: JsonEdit[] = rule.refused.filter((key) => members.some((member) => member.key === key))
     .map((key) => ({ key, remove: true }));
   if (rule.transport) {
@@ -188,6 +189,11 @@ export function fitCodexBody(
     edits.push({ key: "input", json: `[${item}]` });
   }
   return edits.length === 0 ? body : editTopLevel(body, members, edits);
+}
+
+function membersOf(body: Uint8Array<ArrayBuffer>): readonly JsonMember[] | null {
+  const scan = scanTopLevel(body);
+  return scan.ok ? scan.members : null;
 }
 
 function bodyRule(

@@ -9,6 +9,7 @@ import type { HeaderFields, HeaderList } from "../core/header_fields.ts";
 import type { QuotaReading } from "../core/records.ts";
 import type { Signal } from "../core/classify.ts";
 import type { Credential, RefreshCall } from "../ports.ts";
+import type { JsonMember } from "../protocol/json_scan.ts";
 import type { Route, RouteBase } from "../protocol/route.ts";
 
 export interface ProviderSettings {
@@ -83,8 +84,14 @@ export interface ProviderDescriptor {
   /**
    * Fits a JSON body to what this upstream takes (wire-facts 5.4 …): drops refused fields, sets required ones.
    * Returns the same bytes when nothing has to change.
+   *
+   * @param known  the body's top-level members where somebody has looked at them already.
    */
-  fitBody(body: Uint8Array<ArrayBuffer>, request: OutgoingRequest): Uint8Array<ArrayBuffer>;
+  fitBody(
+    body: Uint8Array<ArrayBuffer>,
+    request: OutgoingRequest,
+    known?: readonly JsonMember[] | null,
+  ): Uint8Array<ArrayBuffer>;
   /** What the evidence says in the common vocabulary; `null`: judge by status alone. */
   readSignal(evidence: Evidence, context: SignalContext): Signal | null;
   /** Quota figures in the headers of an answer, or null. `nowMs` anchors relative reset times. */

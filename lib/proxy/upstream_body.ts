@@ -4,7 +4,7 @@
 import type { ClientProtocol } from "../core/domain.ts";
 import type { Launch } from "../core/retry_plan.ts";
 import type { Ids } from "../ports.ts";
-import { editTopLevel, type JsonEdit } from "../protocol/json_scan.ts";
+import { editTopLevel, type JsonEdit, type JsonMember } from "../protocol/json_scan.ts";
 import { parseObject } from "../protocol/translate/json.ts";
 import { withoutForeignCarriers } from "../protocol/translate/foreign_carriers.ts";
 import type { OutgoingRequest } from "../providers/provider.ts";
@@ -77,7 +77,7 @@ function fitOwn(
   }
   // A conversation that was elsewhere before brings that provider's sealed reasoning in our own wrapping.
   const own = outgoing.protocol === "raw" ? bytes : withoutForeignCarriers(outgoing.protocol, bytes);
-  return fitted(own, null, launch, entry, outgoing);
+  return fitted(own, null, launch, entry, outgoing, own === body.bytes ? fields.members : null);
 }
 
 function fitTranslated(
@@ -96,9 +96,10 @@ function fitted(
   launch: Launch,
   entry: ProviderEntry,
   outgoing: OutgoingRequest,
+  members: readonly JsonMember[] | null = null,
 ): PreparedBody {
   const clean = launch.cause === "strip_state" ? stripForeignReasoning(bytes) : bytes;
-  const body = entry.descriptor.fitBody(clean, outgoing);
+  const body = entry.descriptor.fitBody(clean, outgoing, clean === bytes ? members : null);
   return { ok: true, body, length: body.length, answer };
 }
 

@@ -5,12 +5,12 @@
  * (`reasoning_carrier.ts`). Translators unpack it; where nothing is translated the upstream would refuse the whole
  * request for it. Every other byte stays as it was: signed blocks are checked byte for byte (field case B112).
  */
+import { indexOfText } from "../find_text.ts";
 import { findMember, type JsonMember, readStringValue, scanTopLevel } from "../json_scan.ts";
 import type { TranslatedProtocol } from "./translator.ts";
 
-const ENCODER = new TextEncoder();
 /** How every carrier begins, as it stands in JSON. */
-const MARK = ENCODER.encode('"hf.');
+const MARK = '"hf.';
 const CARRIER = /^hf\.(?:sig1|red1|txt1|enc1):/;
 
 interface Span {
@@ -26,7 +26,7 @@ export function withoutForeignCarriers(
   protocol: TranslatedProtocol,
   body: Uint8Array<ArrayBuffer>,
 ): Uint8Array<ArrayBuffer> {
-  if (protocol === "chat" || !includes(body, MARK)) return body;
+  if (protocol === "chat" || indexOfText(body, MARK) === -1) return body;
   const top = scanTopLevel(body);
   if (!top.ok) return body;
   const list = findMember(top.members, protocol === "responses" ? "input" : "messages");
@@ -144,13 +144,4 @@ function without(bytes: Uint8Array<ArrayBuffer>, gone: readonly Span[]): Uint8Ar
   }
   kept.set(bytes.subarray(from), to);
   return kept;
-}
-
-/** Looks behind every quote; most are followed by something else, so the rest is compared only then. */
-function includes(bytes: Uint8Array, mark: Uint8Array): boolean {
-  const [quote, second] = [mark[0]!, mark[1]!];
-  for (let at = bytes.indexOf(quote); at !== -1; at = bytes.indexOf(quote, at + 1)) {
-    if (bytes[at + 1] === second && mark.every((byte, index) => bytes[at + index] === byte)) return true;
-  }
-  return false;
 }
