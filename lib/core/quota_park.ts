@@ -5,7 +5,7 @@
  * ended, only a real success lets a page arm the next one (`probeOwed`; state-machine-facts 2B, ruling 1).
  */
 import { clampTimeMs, type ModelId } from "./domain.ts";
-import type { AccountHealth, Park, QuotaReading, QuotaWindow } from "./records.ts";
+import type { AccountHealth, CreditsBlock, Park, QuotaReading, QuotaWindow } from "./records.ts";
 
 /** Silences parks after a real success; sliding. */
 export const OVERRIDE_MS = 30 * 60_000;
@@ -45,10 +45,15 @@ export function applyReading(
     reading,
     modelParks: familyParks(health.modelParks, reading, capMs, nowMs),
     credits: next.credits !== null && reading.creditsAvailable === true &&
-        observedAtMs > next.credits.probeAtMs - CREDITS_PROBE_MS && next.credits.probeAtMs > nowMs
+        observedAtMs > lastRefusalMs(next.credits) && next.credits.probeAtMs > nowMs
       ? { ...next.credits, probeAtMs: nowMs }
       : next.credits,
   };
+}
+
+/** An hour before the next test, but a test that was brought forward says less than the first refusal. */
+function lastRefusalMs(credits: CreditsBlock): number {
+  return Math.max(credits.openedAtMs, credits.probeAtMs - CREDITS_PROBE_MS);
 }
 
 /**

@@ -14,12 +14,14 @@ import {
 } from "../core/account_health.ts";
 import { accountLadderCapMs } from "../core/backoff.ts";
 import type { Account, AccountId, Target } from "../core/domain.ts";
+import { durableChanges } from "../core/durable_changes.ts";
 import { findLedgerFault, LEDGER_RESUME_MS } from "../core/ledger.ts";
 import type { Outcome } from "../core/outcome.ts";
 import { type AccountSlot, newAccountSlot, readQuotaClosure } from "../core/pool.ts";
 import { dropDerivedCooldown, HEALTHY_PROVIDER, openDerivedCooldown } from "../core/provider_health.ts";
 import { applyReading } from "../core/quota_park.ts";
-import type { AccountHealth, Deadline, LedgerRow, QuotaReading } from "../core/records.ts";
+import type { AccountHealth, DurableState, LedgerRow, QuotaReading } from "../core/records.ts";
+import { fitCooldown, fitHealth, fitLedger, fitNetwork, fitReading } from "../core/restored_times.ts";
 import { expandRing, readRing } from "../core/ring.ts";
 import { type PoolStore, StoreFailure } from "../ports.ts";
 import type { PoolContext } from "./pool_context.ts";
@@ -60,36 +62,26 @@ export class PoolKeeper {
     this.loadRings();
   }
 
-  /** Reads the durable state. Expired times are dropped; leases were never stored, so every one is idle. */
+  /**
+   * Reads the durable state. Expired times are dropped; leases were never stored, so every one is idle. What does
+   * not fit this clock is fitted to it, on disk as well: memory and disk must not part before the first request.
+   */
   restore(nowMs: number): void {
     const { records } = this.#context;
     const state = this.#store.load();
     this.#restoring = true;
-    const patch = (account: AccountId, change: Partial<AccountHealth>) => {
-      this.#restored.set(account, { ...(this.#restored.get(account) ?? HEALTHY), ...change });
-    };
-    for (const { account, model, deadline } of state.deadlines) {
-      if (deadline.untilMs <= nowMs) records.push({ kind: "drop_deadline", account, model });
-      else if (model === null) patch(account, { deadline });
-      else {
-        const known: ReadonlyMap<string, Deadline> = this.#restored.get(account)?.modelDeadlines ?? new Map();
-        patch(account, { modelDeadlines: new Map([...known, [model, deadline]]) });
-      }
-    }
-    for (const { account, block } of state.credentials) patch(account, { credential: block });
-    for (const { account, block } of state.credits) patch(account, { credits: block });
-    for (const { account, reading } of state.readings) {
-      const known = this.#restored.get(account) ?? HEALTHY;
-      this.#restored.set(
-        account,
-        applyReading(known, reading, this.#context.settings.quota.maxParkMs, nowMs),
-      );
-    }
+    this.#restoreHealth(state, nowMs);
     for (const account of state.disabled) this.#disabled.add(account);
     for (const { provider, cooldown } of state.providerCooldowns) {
-      records.provider(provider).health = { ...HEALTHY_PROVIDER, cooldown, generation: cooldown.generation };
+      const slot = records.provider(provider);
+      slot.health = { ...HEALTHY_PROVIDER, cooldown, generation: cooldown.generation };
+      records.setProvider(slot, { ...slot.health, cooldown: fitCooldown(cooldown, nowMs) });
     }
-    if (state.network !== null) records.adoptNetwork({ ...state.network, probe: null });
+    if (state.network !== null) {
+      records.adoptNetwork({ ...state.network, probe: null });
+      const network = fitNetwork(state.network, nowMs);
+      if (network !== state.network) records.setNetwork({ ...network, probe: null });
+    }
     for (const { pool, cursor } of state.ringCursors) {
       const ring = this.#rings.get(pool);
       if (ring !== undefined) ring.cursor = cursor % ring.slots.length;
@@ -243,15 +235,50 @@ export class PoolKeeper {
     }
   }
 
+  #restoreHealth(state: DurableState, nowMs: number): void {
+    const { records, settings } = this.#context;
+    const stored = new Map<AccountId, AccountHealth>();
+    const patch = (account: AccountId, change: (health: AccountHealth) => Partial<AccountHealth>) => {
+      const known = stored.get(account) ?? HEALTHY;
+      stored.set(account, { ...known, ...change(known) });
+    };
+    for (const { account, model, deadline } of state.deadlines) {
+      if (deadline.untilMs <= nowMs) records.push({ kind: "drop_deadline", account, model });
+      else if (model === null) patch(account, () => ({ deadline }));
+      else {
+        patch(account, ({ modelDeadlines }) => ({
+          modelDeadlines: new Map([...modelDeadlines, [model, deadline]]),
+        }));
+      }
+    }
+    for (const { account, block } of state.credentials) patch(account, () => ({ credential: block }));
+    for (const { account, block } of state.credits) patch(account, () => ({ credits: block }));
+    const readings = new Map(state.readings.map(({ account, reading }) => [account, reading]));
+    for (const account of new Set([...stored.keys(), ...readings.keys()])) {
+      const before = stored.get(account) ?? HEALTHY;
+      const given = readings.get(account);
+      let health = fitHealth(before, nowMs);
+      if (given !== undefined) {
+        const reading = fitReading(given, nowMs);
+        health = applyReading(health, reading, settings.quota.maxParkMs, nowMs);
+        if (reading !== given) records.push({ kind: "put_reading", account, reading });
+      }
+      this.#restored.set(account, health);
+      for (const change of durableChanges(account, before, health)) records.push(change);
+    }
+  }
+
   /** A ledger without a key can never be resumed; attempts it charged are lost, without refund (P27). */
   #restoreLedgers(ledgers: readonly LedgerRow[], nowMs: number): void {
-    for (const ledger of ledgers) {
-      const fault = findLedgerFault(ledger);
+    for (const stored of ledgers) {
+      const fault = findLedgerFault(stored);
       if (fault !== null) {
-        throw new StoreFailure("restore the pool", `ledger of ${ledger.request}: ${fault}`);
+        throw new StoreFailure("restore the pool", `ledger of ${stored.request}: ${fault}`);
       }
+      const ledger = fitLedger(stored, nowMs);
       if (ledger.idempotency !== null && ledger.openedAtMs + LEDGER_RESUME_MS > nowMs) {
         this.#openLedgers.set(ledger.idempotency, ledger);
+        if (ledger !== stored) this.#context.records.push({ kind: "put_ledger", row: ledger });
       } else {
         this.#context.records.push({ kind: "put_ledger", row: { ...ledger, closed: true } });
       }

@@ -17,4 +17,9 @@ export const KNOWN_SEEDS: readonly KnownSeed[] = [
   { seed: 1494, broke: "P24: an old page made the test of credits due after a restart" },
   { seed: 1227, broke: "P36: a hung probe ended a request for which another account was ready" },
   { seed: 2069, broke: "P36: the same, by a probe that began while the request slept" },
+  {
+    seed: 10897,
+    broke: "P31: on a clock set back, a page read back moved the test of credits in memory only",
+  },
+  { seed: 11122, broke: "ruling 20: on a clock set back, a page older than the refusal made that test due" },
 ];

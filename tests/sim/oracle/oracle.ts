@@ -10,6 +10,7 @@ import { ProviderOracle } from "./provider_oracle.ts";
 import { RequestOracle, type RouteOracle } from "./request_oracle.ts";
 
 const CREDITS_TEST_MS = 3_600_000;
+const MINUTE_MS = 60_000;
 
 export type OracleSettings = Required<Pick<PoolDeps, "policy" | "quota" | "routing" | "recovery">>;
 
@@ -54,7 +55,10 @@ export class Oracle {
     return provider;
   }
 
-  /** What a new process must know, all of it from the disk (P23 to P25, P29). */
+  /**
+   * What a new process must know, all of it from the disk (P23 to P25, P29). On a clock set back nothing was written
+   * later than now, and what is not stated by an upstream lasts no longer than it would if it began now.
+   */
   restore(disk: MirrorStore, nowMs: number): void {
     this.#restored = disk;
     this.#restoredAtMs = nowMs;
@@ -62,8 +66,8 @@ export class Oracle {
     for (const { provider, cooldown } of disk.cooldowns.values()) {
       const { untilMs, openedAtMs, level, explicit, reason } = cooldown;
       this.provider(provider).cooldown = {
-        untilMs,
-        openedAtMs,
+        untilMs: explicit ? untilMs : Math.min(untilMs, nowMs + MINUTE_MS),
+        openedAtMs: Math.min(openedAtMs, nowMs),
         level,
         explicit,
         reason,
@@ -75,11 +79,13 @@ export class Oracle {
     const { evidence, lastSuccessAtMs, pause } = disk.network;
     const rows = (list: typeof evidence) =>
       list.map(({ provider, attempt, observedAtMs }) => ({ provider, attempt, atMs: observedAtMs }));
-    this.network.evidence = rows(evidence);
-    this.network.lastSuccessAtMs = lastSuccessAtMs;
-    this.network.pause = pause === null
-      ? null
-      : { openedAtMs: pause.openedAtMs, untilMs: pause.untilMs, evidence: rows(pause.evidence) };
+    this.network.evidence = rows(evidence).map((row) => ({ ...row, atMs: Math.min(row.atMs, nowMs) }));
+    this.network.lastSuccessAtMs = Math.min(lastSuccessAtMs, nowMs);
+    this.network.pause = pause === null ? null : {
+      openedAtMs: Math.min(pause.openedAtMs, nowMs),
+      untilMs: Math.min(pause.untilMs, nowMs + MINUTE_MS),
+      evidence: rows(pause.evidence),
+    };
   }
 
   /** @returns what must have been reported as added, updated and removed. */
@@ -194,15 +200,21 @@ export class Oracle {
     const nowMs = this.#restoredAtMs;
     for (const row of disk.deadlines.values()) {
       if (row.account !== account.id || row.deadline.untilMs <= nowMs) continue;
-      const spell = { untilMs: row.deadline.untilMs, writtenAtMs: row.deadline.writtenAtMs };
+      const spell = {
+        untilMs: row.deadline.untilMs,
+        writtenAtMs: Math.min(row.deadline.writtenAtMs, nowMs),
+      };
       if (row.model === null) known.deadline = spell;
       else known.modelDeadlines.set(row.model, spell);
     }
     const credential = disk.credentials.get(account.id)?.block;
-    if (credential?.fingerprint === account.fingerprint) known.credential = { ...credential };
+    if (credential?.fingerprint === account.fingerprint) {
+      known.credential = { ...credential, writtenAtMs: Math.min(credential.writtenAtMs, nowMs) };
+    }
     const credits = disk.credits.get(account.id)?.block;
     if (credits !== undefined) {
-      const { openedAtMs, probeAtMs } = credits;
+      const openedAtMs = Math.min(credits.openedAtMs, nowMs);
+      const probeAtMs = Math.min(credits.probeAtMs, nowMs + CREDITS_TEST_MS);
       known.credits = {
         openedAtMs,
         probeAtMs,
