@@ -183,7 +183,7 @@ export const CONFIG_SCHEMA = z.strictObject({
   }),
   "timeouts": section({
     "connect-seconds": whole(1, 300, "seconds", DEFAULTS.timeouts["connect-seconds"]).describe(
-      "Time to reach the upstream's host, seconds",
+      "Time to reach the upstream's host, seconds; after as long without an answer's head it is looked for again",
     ),
     "first-byte-seconds": whole(0, 7_200, "seconds", DEFAULTS.timeouts["first-byte-seconds"]).describe(
       "Time to the head of the answer, seconds; 0 = no limit",

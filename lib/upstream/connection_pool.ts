@@ -26,10 +26,15 @@ export class ConnectionPool {
     this.#dropOld(nowMs);
   }
 
+  /** Closes what lies idle: its host cannot be reached, and it would only be found out one by one. */
+  clear(): void {
+    for (const connection of this.#idle.splice(0)) connection.close();
+  }
+
   /** Connections in use are closed when they come back. */
   close(): void {
     this.#closed = true;
-    for (const connection of this.#idle.splice(0)) connection.close();
+    this.clear();
   }
 
   #dropOld(nowMs: number): void {

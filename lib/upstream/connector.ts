@@ -46,6 +46,33 @@ export async function openWire(
   }
 }
 
+/**
+ * Whether a connection could be made now, to the host or to the proxy before it; nothing is said on it.
+ *
+ * @returns `unknown` when the signal aborts, or this machine has no descriptor left for it.
+ */
+export async function findHost(
+  destination: Destination,
+  atMs: number,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<"there" | "gone" | "unknown"> {
+  // What is spoken there does not matter.
+  const target = urlOf("http", destination.proxy ?? endpointOf(destination.target));
+  const opened = await openWire(
+    { target, proxy: null, forwarded: false },
+    [],
+    { atMs, cause: "connect_timeout" },
+    clock,
+    signal,
+  );
+  if (opened.ok) {
+    opened.wire.close();
+    return "there";
+  }
+  return opened.cause === "cancelled" || opened.cause === "local_limit" ? "unknown" : "gone";
+}
+
 async function openProxied(
   destination: Destination,
   caCerts: readonly string[],
@@ -54,7 +81,7 @@ async function openProxied(
   signal: AbortSignal,
 ): Promise<OpenResult> {
   const proxy = destination.proxy!;
-  const target = destination.forwarded ? proxyUrl(proxy) : destination.target;
+  const target = destination.forwarded ? urlOf(proxy.scheme, proxy) : destination.target;
   const opened = await openSocket(
     { target, proxy: destination.forwarded ? null : proxy, timeoutMs: limit.atMs - clock.now(), caCerts },
     clock,
@@ -67,9 +94,9 @@ async function openProxied(
     : opened;
 }
 
-function proxyUrl(proxy: EgressProxy): URL {
-  const host = proxy.hostname.includes(":") ? `[${proxy.hostname}]` : proxy.hostname;
-  return new URL(`${proxy.scheme}://${host}:${proxy.port}`);
+function urlOf(scheme: string, { hostname, port }: Endpoint): URL {
+  const host = hostname.includes(":") ? `[${hostname}]` : hostname;
+  return new URL(`${scheme}://${host}:${port}`);
 }
 
 class DirectAttempt {

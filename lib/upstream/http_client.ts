@@ -15,7 +15,7 @@ import type {
   UpstreamResult,
 } from "../ports.ts";
 import { ConnectionPool } from "./connection_pool.ts";
-import { type Destination, openWire } from "./connector.ts";
+import { type Destination, findHost, openWire } from "./connector.ts";
 import { ACCEPTED_CODINGS, decodeAnswer, undoMissingLabel } from "./content_coding.ts";
 import { basicAuthorization, createEgress, type Egress, type ProxyEnvironment } from "./egress_proxy.ts";
 import { ERROR_BODY_LIMIT_BYTES, readErrorBody } from "./error_body.ts";
@@ -129,6 +129,8 @@ class HttpUpstream implements Upstream {
       ? null
       : this.#clock.schedule(firstByteAtMs, () => end(transport("first_byte_timeout")));
     const outgoing = outgoingBody(request.body, request.bodyLength, cancel);
+    const waiting = new AbortController();
+    const search = this.#search(way, request.connectTimeoutMs, firstByteAtMs, waiting.signal, end);
     try {
       const answer = await connection.exchange({
         method: request.method,
@@ -145,7 +147,30 @@ class HttpUpstream implements Upstream {
       return failed(readSendFailure(error, reused));
     } finally {
       limit?.cancel();
+      search?.cancel();
+      waiting.abort();
     }
+  }
+
+  /**
+   * Ruling 16, for connections that were open already: they outlive the network they went through, and a request on
+   * one waits for a head that cannot come. Once that took as long as connecting may, the host is looked for.
+   */
+  #search(
+    way: Way,
+    connectTimeoutMs: number,
+    firstByteAtMs: number,
+    waiting: AbortSignal,
+    end: (evidence: Evidence) => void,
+  ): Scheduled | null {
+    const searchAtMs = this.#clock.now() + connectTimeoutMs;
+    if (firstByteAtMs <= searchAtMs) return null;
+    return this.#clock.schedule(searchAtMs, async () => {
+      const found = await findHost(way, searchAtMs + connectTimeoutMs, this.#clock, waiting);
+      if (found !== "gone" || waiting.aborted) return;
+      way.pool.clear();
+      end(transport(way.proxy === null ? "connect_timeout" : "egress_proxy"));
+    });
   }
 
   #way(url: URL): Way {

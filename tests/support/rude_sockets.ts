@@ -37,6 +37,67 @@ export async function blackHole(): Promise<Disposable & { readonly port: number 
   };
 }
 
+/**
+ * A host that answers the first request of each connection and then goes: connections stay open and silent, as they
+ * do when a network dies, and new ones are refused or swallowed.
+ */
+export class FadingHost implements AsyncDisposable {
+  readonly url: string;
+  readonly #port: number;
+  readonly #listener: Deno.TcpListener;
+  readonly #open: Deno.TcpConn[] = [];
+  readonly #accepting: Promise<void>;
+  #isGone = false;
+
+  private constructor() {
+    this.#listener = Deno.listen({ hostname: "127.0.0.1", port: 0, tcpBacklog: 1 });
+    this.#port = this.#listener.addr.port;
+    this.url = `http://127.0.0.1:${this.#port}`;
+    this.#accepting = this.#accept();
+  }
+
+  static start(): Promise<FadingHost> {
+    return Promise.resolve(new FadingHost());
+  }
+
+  refuse(): void {
+    this.#isGone = true;
+    this.#listener.close();
+  }
+
+  /** The accept under way takes one more; a backlog of one holds two, as in `blackHole`. */
+  async swallow(): Promise<void> {
+    this.#isGone = true;
+    for (let queued = 0; queued < 3; queued++) {
+      this.#open.push(await Deno.connect({ hostname: "127.0.0.1", port: this.#port }));
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      this.#listener.close();
+    } catch {
+      // It refused already.
+    }
+    await this.#accepting;
+    for (const connection of this.#open) connection.close();
+  }
+
+  async #accept(): Promise<void> {
+    try {
+      while (!this.#isGone) {
+        const connection = await this.#listener.accept();
+        this.#open.push(connection);
+        if (this.#isGone) return;
+        await connection.read(new Uint8Array(65_536));
+        await connection.write(new TextEncoder().encode("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"));
+      }
+    } catch {
+      // Closed: nobody new is taken.
+    }
+  }
+}
+
 /** A listener run by `serve`, one call for each connection. */
 export function rawServer(serve: (socket: Socket) => void): Promise<RudeServer> {
   return listen(createServer(), "connection", serve);

@@ -1,8 +1,7 @@
-import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { startSimulatedProvider } from "../../lib/demo/simulated_provider.ts";
 import {
   created,
-  gate,
   hangUp,
   hold,
   json,
@@ -14,7 +13,7 @@ import {
 } from "../../lib/demo/simulated_replies.ts";
 import type { AnswerBody, Upstream, UpstreamRequest } from "../../lib/ports.ts";
 import { FakeClock, settle } from "../support/fake_clock.ts";
-import { blackHole, rawServer } from "../support/rude_sockets.ts";
+import { rawServer } from "../support/rude_sockets.ts";
 import { answerOf, requestTo, send, testUpstream, textOf } from "../support/upstream_request.ts";
 
 const BYTES = new TextEncoder().encode('{"model":"m1"}');
@@ -235,86 +234,6 @@ for (const status of [101, 600, 999]) {
     });
   });
 }
-
-// ---------------------------------------------------------------- limits (ruling 16)
-
-Deno.test("send() ends in connect_timeout when nothing answers the connection", async () => {
-  const clock = new FakeClock();
-  using hole = await blackHole();
-  using upstream = testUpstream(clock);
-  const pending = send(upstream, requestTo(`http://127.0.0.1:${hole.port}/`));
-  await clock.advance(14_999);
-  assertEquals(clock.pendingCount, 1);
-  await clock.advance(1);
-  assertEquals(await pending, {
-    ok: false,
-    evidence: { kind: "transport", cause: "connect_timeout", pooled: false },
-  });
-  assertEquals(clock.pendingCount, 0);
-});
-
-Deno.test("send() ends in connect_timeout when a TLS handshake hangs", async () => {
-  const clock = new FakeClock();
-  const connected = Promise.withResolvers<void>();
-  await using server = await rawServer(() => connected.resolve());
-  using upstream = testUpstream(clock);
-  const pending = send(upstream, requestTo(`https://localhost:${server.port}/`));
-  await connected.promise;
-  await clock.advance(15_000);
-  assertEquals(await pending, {
-    ok: false,
-    evidence: { kind: "transport", cause: "connect_timeout", pooled: false },
-  });
-  assertEquals(clock.pendingCount, 0);
-});
-
-Deno.test("send() waits beyond the connect limit once it is connected, up to the first-byte limit", async () => {
-  const clock = new FakeClock();
-  await using provider = await startSimulatedProvider({ clock });
-  using upstream = testUpstream(clock);
-  provider.anyone.script(silence());
-  const pending = send(upstream, requestTo(provider.url, { firstByteTimeoutMs: 60_000 }));
-  await provider.hitCount(1);
-  await clock.advance(59_999);
-  assertEquals(clock.pendingCount, 1);
-  await clock.advance(1);
-  assertEquals(await pending, {
-    ok: false,
-    evidence: { kind: "transport", cause: "first_byte_timeout", pooled: false },
-  });
-  assertEquals(clock.pendingCount, 0);
-  assertEquals(provider.hits.length, 1);
-  await provider.hits[0]!.left;
-});
-
-Deno.test("send() ends in first_byte_timeout when that limit is the shorter one", async () => {
-  const clock = new FakeClock();
-  await using provider = await startSimulatedProvider({ clock });
-  using upstream = testUpstream(clock);
-  provider.anyone.script(silence());
-  const pending = send(upstream, requestTo(provider.url, { firstByteTimeoutMs: 2_000 }));
-  await provider.hitCount(1);
-  await clock.advance(2_000);
-  const result = await pending;
-  assertEquals(result.ok || result.evidence, {
-    kind: "transport",
-    cause: "first_byte_timeout",
-    pooled: false,
-  });
-});
-
-Deno.test("send() has no first-byte limit when it is 0, and none of its limits outlives the head", async () => {
-  const clock = new FakeClock();
-  await using provider = await startSimulatedProvider({ clock });
-  using upstream = testUpstream(clock);
-  const body = Promise.withResolvers<void>();
-  provider.anyone.script(stream([created(), gate(body.promise)]));
-  const result = await send(upstream, requestTo(provider.url, { firstByteTimeoutMs: 0 }));
-  assertEquals(clock.pendingCount, 0);
-  await clock.advance(86_400_000);
-  body.resolve();
-  assert((await textOf(result)).includes("response.created"));
-});
 
 // ---------------------------------------------------------------- cancelling
 
