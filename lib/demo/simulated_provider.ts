@@ -82,13 +82,17 @@ export class SimulatedAccount extends Lane {
 export interface SimulatedOptions {
   /** Times of the log and the pauses of scripts. A fake one makes a script wait until it is moved. */
   readonly clock: Pick<Clock, "now" | "sleepUntil">;
+  /** Where it listens: 127.0.0.1 and any free port unless told otherwise. */
+  readonly hostname?: string;
+  readonly port?: number;
 }
 
 export async function startSimulatedProvider(options: SimulatedOptions): Promise<SimulatedProvider> {
+  const { hostname = "127.0.0.1", port = 0 } = options;
   const server = createServer();
   const listening = Promise.withResolvers<void>();
   server.once("error", listening.reject);
-  server.listen(0, "127.0.0.1", listening.resolve);
+  server.listen(port, hostname, listening.resolve);
   await listening.promise;
   return new SimulatedProvider(server, options.clock);
 }
@@ -110,8 +114,9 @@ export class SimulatedProvider implements AsyncDisposable {
   constructor(server: Server, clock: SimulatedOptions["clock"]) {
     this.#server = server;
     this.#clock = clock;
-    this.port = (server.address() as { port: number }).port;
-    this.url = `http://127.0.0.1:${this.port}`;
+    const { address, port } = server.address() as { address: string; port: number };
+    this.port = port;
+    this.url = `http://${address}:${port}`;
     server.on("connection", (socket: Socket) => this.#serve(socket));
   }
 
