@@ -167,9 +167,23 @@ function addRecovery(registry: MetricsRegistry, { recovery }: GaugeSources): voi
     [],
     (gauge) => gauge.set(recovery().heldBytes),
   );
+  registry.gauge(
+    "holdfast_recovery_held_bytes_peak",
+    "The most bytes ever held back at once",
+    [],
+    (gauge) => {
+      gauge.set(recovery().heldBytesPeak);
+    },
+  );
   registry.readCounter("holdfast_recovery_withheld_bytes_total", "Bytes ever held back", [], (gauge) => {
     gauge.set(recovery().withheldBytes);
   });
+  registry.readCounter(
+    "holdfast_recovery_held_seconds_total",
+    "How long requests were held back, counted when each is over",
+    [],
+    (gauge) => gauge.set(recovery().heldMs / 1_000),
+  );
   registry.readCounter(
     "holdfast_recovery_requests_total",
     "Requests whose stream broke before its end, by what came of it",

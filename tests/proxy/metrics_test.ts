@@ -4,10 +4,12 @@ import {
   completed,
   created,
   delta,
+  event,
   failed,
   failure,
   gate,
   ok,
+  type Reply,
   stream,
 } from "../../lib/demo/simulated_replies.ts";
 import { tokens } from "../../lib/demo/simulated_reply.ts";
@@ -138,6 +140,62 @@ Deno.test("metrics tell of refreshes, quota windows, bindings and recovery", asy
   assertEquals(value(text, "holdfast_bindings"), 1);
   assertEquals(value(text, 'holdfast_recovery_requests_total{result="recovered"}'), 1);
   assertEquals(value(text, "holdfast_recovery_slots_held"), 0);
+});
+
+Deno.test("metrics tell what recovery made of each request, and what it held back for how long", async () => {
+  await using rig = await startRig({
+    accounts: ["A"],
+    config: {
+      "request-retry": 0,
+      streaming: {
+        recovery: {
+          attempts: 1,
+          "max-buffer-bytes": 4_000,
+          "max-concurrent": 1,
+          "max-retry-window-seconds": 3_600,
+        },
+      },
+    },
+  });
+  const lost = stream([created(), delta("x"), failed("server_error")]);
+  const ask = async (...replies: Reply[]): Promise<void> => {
+    rig.account("A").script(...replies);
+    await (await rig.responses({ stream: true })).text();
+    // An exhausted request cools its account.
+    await rig.pass(120_000);
+  };
+  await ask(lost, ok("A"));
+  await ask(stream([created(), delta("z".repeat(5_000)), completed()]));
+  await ask(stream([created(), event("zz.new", { type: "zz.new" }), completed()]));
+  const opened = Promise.withResolvers<void>();
+  rig.account("A").script(stream([created(), delta("held"), gate(opened.promise), completed()]), ok("A"));
+  const withheld = rig.responses({ stream: true });
+  await rig.eventually(() => rig.app.recoverySlots.figures.heldBytes > 0);
+  await (await rig.responses({ stream: true })).text();
+  const during = await scrape(rig);
+  assertEquals(value(during, "holdfast_recovery_slots_held"), 1);
+  assert(value(during, "holdfast_recovery_held_bytes") > 0);
+  opened.resolve();
+  await (await withheld).text();
+  await ask(lost, lost);
+  const text = await scrape(rig);
+  assertEquals(value(text, 'holdfast_recovery_requests_total{result="recovered"}'), 1);
+  assertEquals(value(text, 'holdfast_recovery_requests_total{result="exhausted"}'), 1);
+  for (const reason of ["no_slot", "overflow", "unknown_payload"]) {
+    assertEquals(value(text, `holdfast_recovery_failed_open_total{reason="${reason}"}`), 1, reason);
+  }
+  assertEquals([value(text, "holdfast_recovery_slots_held"), value(text, "holdfast_recovery_held_bytes")], [
+    0,
+    0,
+  ]);
+  const peak = value(text, "holdfast_recovery_held_bytes_peak");
+  assert(peak > 0 && peak <= 4_000, `${peak}`);
+  assert(value(text, "holdfast_recovery_withheld_bytes_total") >= peak);
+  assertEquals(
+    value(text, "holdfast_recovery_held_seconds_total"),
+    rig.app.recoverySlots.figures.heldMs / 1_000,
+  );
+  assert(value(text, "holdfast_recovery_held_seconds_total") > 0);
 });
 
 Deno.test("names that clients choose are no labels: twenty models make no series", async () => {
