@@ -55,6 +55,9 @@ export class AnswerStream {
   /** Frames that came together with the first output, not looked at yet. */
   #waiting: readonly SseFrame[] = NO_FRAMES;
   #progress = STREAM_START;
+  /** The frame looked at was cut inside its last CRLF; the LF opens the frame after it, which `#beginsWithLf`. */
+  #lacksLf = false;
+  #beginsWithLf = false;
 
   terminal: StreamTerminal | null = null;
   /** The first event that carries output was seen. */
@@ -146,6 +149,8 @@ export class AnswerStream {
     const out: Uint8Array<ArrayBuffer>[] = [];
     for (let index = 0; index < frames.length; index++) {
       const frame = frames[index]!;
+      this.#beginsWithLf = this.#lacksLf;
+      this.#lacksLf = endsInsideCrlf(frame.raw);
       const facts = dialect.readEvent(frame);
       if (facts.usage !== null) this.usage = mergeUsage(this.usage, facts.usage);
       if (facts.quota !== null) this.#options.observer.quota(facts.quota);
@@ -157,7 +162,7 @@ export class AnswerStream {
           // Legal noise that breaks strict clients (B068).
           continue;
         case "comment":
-          if (translation === null) append(out, closedBytes(frame));
+          if (translation === null) append(out, this.#ownBytes(frame));
           continue;
         case "malformed":
           this.#fail(judgeStreamEnd(this.#progress, this.#options.headers));
@@ -165,11 +170,11 @@ export class AnswerStream {
         case "failure":
           this.eventCount++;
           this.#fail(judgeStreamEnd(this.#progress, this.#options.headers));
-          this.failing = { frame, facts, bytes: closedBytes(frame).slice() };
+          this.failing = { frame, facts, bytes: this.#ownBytes(frame).slice() };
           return out;
         case "success":
           this.eventCount++;
-          if (translation === null) append(out, closedBytes(frame));
+          if (translation === null) append(out, this.#ownBytes(frame));
           else if (!this.#translate(translation, frame, facts, out)) return out;
           else out.push(...translation.end({ kind: "closed" }));
           this.terminal = { kind: "success" };
@@ -179,7 +184,7 @@ export class AnswerStream {
         case "output":
           this.eventCount++;
           if (facts.unknown === true) this.sawUnknown = true;
-          if (translation === null) append(out, closedBytes(frame));
+          if (translation === null) append(out, this.#ownBytes(frame));
           else if (!this.#translate(translation, frame, facts, out)) return out;
           if (facts.class === "output" && !this.sawOutput) {
             this.sawOutput = true;
@@ -189,6 +194,13 @@ export class AnswerStream {
       }
     }
     return out;
+  }
+
+  /** The frame as a client of the same protocol gets it: an LF that came too late for its CR belongs to it. */
+  #ownBytes(frame: SseFrame): Uint8Array<ArrayBuffer> {
+    const closed = closedBytes(frame);
+    const bytes = this.#beginsWithLf && closed[0] === LF ? closed.subarray(1) : closed;
+    return this.#lacksLf ? joinBytes([bytes, LAST_LF]) : bytes;
   }
 
   #finish(): readonly Uint8Array<ArrayBuffer>[] {
@@ -226,6 +238,15 @@ export class AnswerStream {
   #fail(evidence: Evidence): void {
     this.terminal ??= { kind: "failed", evidence };
   }
+}
+
+const LF = 0x0a;
+const CR = 0x0d;
+const LAST_LF = Uint8Array.of(LF);
+
+/** True for a frame of CRLF lines that came without its last byte. */
+function endsInsideCrlf(bytes: Uint8Array): boolean {
+  return bytes.at(-1) === CR && bytes.at(-2) === LF && bytes.at(-3) === CR;
 }
 
 /** Appends bytes, joining them with the last piece when both lie side by side in one buffer. */

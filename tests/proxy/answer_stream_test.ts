@@ -59,3 +59,25 @@ Deno.test("the frames that close one stream are not given to another", async () 
   const second = streamOf([bytesOf("data: {"), bytesOf(finished.slice("data: {".length))], chatDialect);
   assertEquals(await second.take(), []);
 });
+
+Deno.test("a stream of CRLF lines is given byte for byte, also when a cut falls between the CR and the LF that end it", async () => {
+  const completed = 'data: {"type":"response.completed","response":{"id":"resp_1","status":"completed"}}\n\n';
+  const crlf = (text: string) => text.replaceAll("\n", "\r\n");
+  const given = async (stream: AnswerStream): Promise<string> => {
+    let text = "";
+    while (stream.terminal === null) for (const piece of await stream.take()) text += textOf(piece);
+    return text;
+  };
+  // What no client is shown must not take the end of the frame before it along.
+  const padded = bytesOf(crlf(`${CREATED}data: [DONE]\n\n${DELTA}${completed}`));
+  for (let cut = 0; cut < padded.length; cut++) {
+    const text = await given(streamOf(cutAt(padded, [cut])));
+    assertEquals(text, crlf(CREATED + DELTA + completed), `cut at ${cut}`);
+  }
+  const failing = bytesOf(crlf(CREATED + DELTA + FAILED));
+  for (let cut = 0; cut < failing.length; cut++) {
+    const stream = streamOf(cutAt(failing, [cut]));
+    const text = await given(stream) + textOf(stream.failing!.bytes);
+    assertEquals(text, crlf(CREATED + DELTA + FAILED), `cut at ${cut}`);
+  }
+});
