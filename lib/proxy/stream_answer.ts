@@ -24,8 +24,15 @@ import type { ProxyDeps } from "./deps.ts";
 import { failOpen, withholdingSlot } from "./recovery.ts";
 import { isEndedByShutdown } from "./request_context.ts";
 import type { RecoverySlot } from "./recovery_slots.ts";
-import { type HoldPolicy, type HoldResult, holdStream, type RelayEnd, relayStream } from "./stream_relay.ts";
 import { respond } from "./respond.ts";
+import {
+  drainStream,
+  type HoldPolicy,
+  type HoldResult,
+  holdStream,
+  type RelayEnd,
+  relayStream,
+} from "./stream_relay.ts";
 
 export async function readStreamAnswer(
   deps: ProxyDeps,
@@ -261,7 +268,7 @@ async function gather(
     if (!translated.ok) return fail(evidenceOf(translated.problem, response));
     document = translated.body;
   }
-  stream.drain();
+  drainStream(stream, deps.clock);
   deps.pool.progress(plan, launch, "semantic", deps.clock.now());
   const headers = answerHeaders(attempting, response, context.id);
   headers.set("content-type", "application/json");

@@ -171,7 +171,7 @@ export function relayStream(
       stream.cancel();
       end(terminal);
     } else {
-      drain(stream, options.clock);
+      drainStream(stream, options.clock);
       end({ kind: "success" });
     }
     controller.close();
@@ -243,7 +243,7 @@ function inDelivery(held: Uint8Array<ArrayBuffer>[]): Uint8Array<ArrayBuffer>[] 
 const DRAIN_MS = 1_000;
 
 /** After the terminal the rest is read and dropped for a moment, so that the connection can be used again. */
-function drain(stream: AnswerStream, clock: Clock): void {
+export function drainStream(stream: AnswerStream, clock: Clock): void {
   const scheduled = clock.schedule(clock.now() + DRAIN_MS, () => stream.cancel());
   stream.drain().finally(() => scheduled.cancel());
 }

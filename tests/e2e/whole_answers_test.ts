@@ -1,6 +1,18 @@
 /** Answers that are one document: cut, silent, and no document after all. */
 import { assertEquals } from "@std/assert";
-import { type Answer, hold, json, ok, raw, text } from "../../lib/demo/simulated_replies.ts";
+import {
+  type Answer,
+  completed,
+  created,
+  delta,
+  hold,
+  itemDone,
+  json,
+  ok,
+  raw,
+  stream,
+  text,
+} from "../../lib/demo/simulated_replies.ts";
 import { startRig } from "../support/rig.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
@@ -40,6 +52,14 @@ Deno.test("a slow document is waited for as long as something comes", async () =
   rig.account("A").script(slow);
   const answer = await rig.call("/v1/responses/compact", { model: "m1", input: [] });
   assertEquals([answer.status, (await answer.json()).output.length], [200, 40]);
+});
+
+Deno.test("a stream gathered into a document is let go soon after its terminal, also when its upstream never ends it", async () => {
+  await using rig = await startRig({ accounts: ["A"] });
+  rig.account("A").script(stream([created(), delta("x"), itemDone("x"), completed(), hold()]));
+  const answer = await rig.responses({});
+  assertEquals([answer.status, (await answer.json()).status], [200, "completed"]);
+  await rig.until(rig.provider.hits[0]!.left);
 });
 
 const CHAT = { model: "claude/m", messages: [{ role: "user", content: "hi" }] };
