@@ -66,6 +66,8 @@ export class AnswerStream {
   sawUnknown = false;
   /** The first semantic or terminal event of any kind; comments and padding do not count. */
   eventCount = 0;
+  /** The most the last `take` had in hand at once: what it gave before a frame, and that frame as it came. */
+  widestBytes = 0;
   usage: TokenUsage | null = null;
   responseId: string | null = null;
   /** The event behind a failed terminal, when an event told of it. */
@@ -78,9 +80,15 @@ export class AnswerStream {
     this.#body = options.body;
   }
 
-  /** Bytes of a frame that has not come whole yet. */
+  /**
+   * Bytes of a frame that has not come whole yet; 0 while whole ones wait before it, and after the terminal.
+   *
+   * Together with `widestBytes` this tells how much a hold ever has in hand, wherever the bytes were cut.
+   */
   get unfinishedBytes(): number {
-    return this.#framer.pendingBytes;
+    if (this.terminal !== null || this.#waiting.length > 0) return 0;
+    const pending = this.#framer.pendingBytes;
+    return this.#lacksLf && pending > 0 && this.#framer.tail()[0] === LF ? pending - 1 : pending;
   }
 
   /**
@@ -93,13 +101,14 @@ export class AnswerStream {
   }
 
   /**
-   * Consumes the read that `read()` started. The first output ends what is given at once: whether a failure comes
-   * before or after the commit must not depend on how the network cut the stream.
+   * Consumes the read that `read()` started. The first output ends what is given at once, and so does the first event
+   * nobody knows: what comes before the commit must not depend on how the network cut the stream.
    *
    * @returns the bytes to hand on, whole frames only; empty when a frame is still unfinished or the stream has ended.
    *          Never throws: a broken body becomes `terminal`.
    */
   async take(): Promise<readonly Uint8Array<ArrayBuffer>[]> {
+    this.widestBytes = 0;
     if (this.#waiting.length > 0) return this.#process(this.#waiting);
     let bytes: Uint8Array<ArrayBuffer> | null;
     try {
@@ -142,15 +151,17 @@ export class AnswerStream {
     return out;
   }
 
-  #accept(frames: readonly SseFrame[]): readonly Uint8Array<ArrayBuffer>[] {
+  #accept(frames: readonly SseFrame[], given = new GivenBytes()): readonly Uint8Array<ArrayBuffer>[] {
     this.#waiting = NO_FRAMES;
-    if (frames.length === 0) return NO_BYTES;
+    if (frames.length === 0) return given.pieces;
     const { translation, dialect } = this.#options;
-    const out: Uint8Array<ArrayBuffer>[] = [];
     for (let index = 0; index < frames.length; index++) {
       const frame = frames[index]!;
       this.#beginsWithLf = this.#lacksLf;
       this.#lacksLf = endsInsideCrlf(frame.raw);
+      const cameBytes = frame.raw.length - (this.#beginsWithLf && frame.raw[0] === LF ? 1 : 0) +
+        (this.#lacksLf ? 1 : 0);
+      this.widestBytes = Math.max(this.widestBytes, given.length + cameBytes);
       const facts = dialect.readEvent(frame);
       if (facts.usage !== null) this.usage = mergeUsage(this.usage, facts.usage);
       if (facts.quota !== null) this.#options.observer.quota(facts.quota);
@@ -162,38 +173,44 @@ export class AnswerStream {
           // Legal noise that breaks strict clients (B068).
           continue;
         case "comment":
-          if (translation === null) append(out, this.#ownBytes(frame));
+          if (translation === null) given.append(this.#ownBytes(frame));
           continue;
         case "malformed":
           this.#fail(judgeStreamEnd(this.#progress, this.#options.headers));
-          return out;
+          return given.pieces;
         case "failure":
           this.eventCount++;
           this.#fail(judgeStreamEnd(this.#progress, this.#options.headers));
           this.failing = { frame, facts, bytes: this.#ownBytes(frame).slice() };
-          return out;
+          return given.pieces;
         case "success":
           this.eventCount++;
-          if (translation === null) append(out, this.#ownBytes(frame));
-          else if (!this.#translate(translation, frame, facts, out)) return out;
-          else out.push(...translation.end({ kind: "closed" }));
+          if (translation === null) given.append(this.#ownBytes(frame));
+          else if (!this.#translate(translation, frame, facts, given)) return given.pieces;
+          else given.push(translation.end({ kind: "closed" }));
           this.terminal = { kind: "success" };
           // Whatever follows a terminal is not for the client (B074).
-          return out;
+          return given.pieces;
         case "lifecycle":
         case "output":
           this.eventCount++;
-          if (facts.unknown === true) this.sawUnknown = true;
-          if (translation === null) append(out, this.#ownBytes(frame));
-          else if (!this.#translate(translation, frame, facts, out)) return out;
-          if (facts.class === "output" && !this.sawOutput) {
-            this.sawOutput = true;
+          if (translation === null) given.append(this.#ownBytes(frame));
+          else if (!this.#translate(translation, frame, facts, given)) return given.pieces;
+          if (this.#isFirstOfItsKind(facts)) {
             this.#waiting = frames.slice(index + 1);
-            return out;
+            return given.pieces;
           }
       }
     }
-    return out;
+    return given.pieces;
+  }
+
+  #isFirstOfItsKind(facts: EventFacts): boolean {
+    const isFirstUnknown = facts.unknown === true && !this.sawUnknown;
+    const isFirstOutput = facts.class === "output" && !this.sawOutput;
+    if (isFirstUnknown) this.sawUnknown = true;
+    if (isFirstOutput) this.sawOutput = true;
+    return isFirstUnknown || isFirstOutput;
   }
 
   /** The frame as a client of the same protocol gets it: an LF that came too late for its CR belongs to it. */
@@ -204,18 +221,19 @@ export class AnswerStream {
   }
 
   #finish(): readonly Uint8Array<ArrayBuffer>[] {
-    const out = [...this.#accept(this.#framer.end())];
-    while (this.#waiting.length > 0) out.push(...this.#accept(this.#waiting));
-    if (this.terminal !== null) return out;
+    const given = new GivenBytes();
+    this.#accept(this.#framer.end(), given);
+    while (this.#waiting.length > 0) this.#accept(this.#waiting, given);
+    if (this.terminal !== null) return given.pieces;
     const evidence = judgeStreamEnd(this.#progress, this.#options.headers);
     if (evidence.kind !== "success") {
       this.#fail(evidence);
     } else {
       // A chat stream may end without [DONE] once it has said why it finished.
-      if (this.#options.translation !== null) out.push(...this.#options.translation.end({ kind: "closed" }));
+      if (this.#options.translation !== null) given.push(this.#options.translation.end({ kind: "closed" }));
       this.terminal = { kind: "success" };
     }
-    return out;
+    return given.pieces;
   }
 
   /** @returns false when the event cannot be carried over: the stream has failed then. */
@@ -223,12 +241,12 @@ export class AnswerStream {
     translation: StreamTranslation,
     frame: SseFrame,
     facts: EventFacts,
-    out: Uint8Array<ArrayBuffer>[],
+    given: GivenBytes,
   ): boolean {
     const pieces = translation.push(frame, facts);
     const { problem } = translation;
     if (problem === null) {
-      out.push(...pieces);
+      given.push(pieces);
       return true;
     }
     this.#fail(problem.kind === "in_stream" ? { ...problem, headers: this.#options.headers } : problem);
@@ -249,16 +267,30 @@ function endsInsideCrlf(bytes: Uint8Array): boolean {
   return bytes.at(-1) === CR && bytes.at(-2) === LF && bytes.at(-3) === CR;
 }
 
-/** Appends bytes, joining them with the last piece when both lie side by side in one buffer. */
-function append(out: Uint8Array<ArrayBuffer>[], piece: Uint8Array<ArrayBuffer>): void {
-  const last = out[out.length - 1];
-  if (
-    last !== undefined && last.buffer === piece.buffer &&
-    last.byteOffset + last.byteLength === piece.byteOffset
-  ) {
-    out[out.length - 1] = new Uint8Array(last.buffer, last.byteOffset, last.byteLength + piece.byteLength);
-  } else {
-    out.push(piece);
+/** What one take hands on. */
+class GivenBytes {
+  readonly pieces: Uint8Array<ArrayBuffer>[] = [];
+  length = 0;
+
+  push(pieces: readonly Uint8Array<ArrayBuffer>[]): void {
+    for (const piece of pieces) {
+      this.pieces.push(piece);
+      this.length += piece.length;
+    }
+  }
+
+  /** Appends bytes, joining them with the last piece when both lie side by side in one buffer. */
+  append(piece: Uint8Array<ArrayBuffer>): void {
+    const { pieces } = this;
+    const last = pieces[pieces.length - 1];
+    this.length += piece.length;
+    if (
+      last !== undefined && last.buffer === piece.buffer &&
+      last.byteOffset + last.byteLength === piece.byteOffset
+    ) {
+      const length = last.byteLength + piece.byteLength;
+      pieces[pieces.length - 1] = new Uint8Array(last.buffer, last.byteOffset, length);
+    } else pieces.push(piece);
   }
 }
 

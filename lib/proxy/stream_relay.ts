@@ -58,9 +58,11 @@ export async function holdStream(
         ]);
         if (first === "bound") return { kind: "commit", held: held.take(), why: "bound" };
       }
+      let widestBytes = heldBytes;
       if (stream.terminal === null) {
         const pieces = await stream.take();
         idle.touch();
+        widestBytes += stream.widestBytes;
         for (const piece of pieces) {
           heldBytes += piece.length;
           if (policy.keepsNothing !== true) held.add(piece);
@@ -70,7 +72,7 @@ export async function holdStream(
         sawOutput = true;
         policy.onOutput?.();
       }
-      const released = judgeHold(stream, policy, heldBytes);
+      const released = judgeHold(stream, policy, heldBytes, widestBytes);
       // What passes the bound is on its way to the client: it was never held.
       if (released === null || released === "success") policy.onHeld?.(heldBytes + stream.unfinishedBytes);
       if (released !== null) return { kind: "commit", held: held.take(), why: released };
@@ -89,15 +91,20 @@ export async function holdStream(
  *
  * A guarded hold asks for its bound and for unknown events before anything else, so that what becomes of a stream does
  * not depend on where the network cut it.
+ *
+ * @param widestBytes  what was held together with each frame that was just looked at, at the most: a frame that came
+ *                     in pieces would have been held like that before it was whole.
  */
 function judgeHold(
   stream: AnswerStream,
   policy: HoldPolicy,
   heldBytes: number,
+  widestBytes: number,
 ): Extract<HoldResult, { kind: "commit" }>["why"] | null {
   if (policy.guarded === true) {
-    if (heldBytes + stream.unfinishedBytes > policy.maxBytes) return "overflow";
+    if (Math.max(widestBytes, heldBytes) > policy.maxBytes) return "overflow";
     if (stream.sawUnknown) return "unknown_payload";
+    if (heldBytes + stream.unfinishedBytes > policy.maxBytes) return "overflow";
   }
   if (stream.terminal !== null) return stream.terminal.kind === "success" ? "success" : null;
   if (policy.until === "output" && stream.sawOutput) return "output";
