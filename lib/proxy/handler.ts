@@ -166,30 +166,30 @@ function inspect(body: RequestBody, route: Route, isJson: boolean): Inspection {
 }
 
 function refuseBody(deps: ProxyDeps, problem: BodyProblem, route: Route, id: string): Response {
+  const invalid = (detail: string) => refuse(deps, "invalid_request", route.protocol, id, detail);
   switch (problem) {
     case "bad_length":
-      return refuse(
-        deps,
-        "invalid_request",
-        route.protocol,
-        id,
-        "The request body does not have the length it declares",
-      );
+      return lastOnConnection(invalid("The request body does not have the length it declares"));
+    case "bad_transfer":
+      return lastOnConnection(invalid("The transfer-encoding of the request body is not chunked alone"));
     case "aborted":
-      return refuse(
-        deps,
-        "invalid_request",
-        route.protocol,
-        id,
-        "The request body ended before it was complete",
-      );
+      return invalid("The request body ended before it was complete");
     case "unknown_coding":
       return refuse(deps, "unsupported_encoding", route.protocol, id);
     case "corrupt_coding":
-      return refuse(deps, "invalid_request", route.protocol, id, "The request body cannot be decompressed");
+      return invalid("The request body cannot be decompressed");
     case "too_large":
       return refuse(deps, "request_too_large", route.protocol, id);
   }
+}
+
+/**
+ * Where it is in doubt where a request ends, whoever stands before us must not send another behind it. The runtime
+ * itself would still answer one that came already; it needs a key of its own.
+ */
+function lastOnConnection(answer: Response): Response {
+  answer.headers.set("connection", "close");
+  return answer;
 }
 
 /** Path and query of an absolute request URL, byte for byte as received. */

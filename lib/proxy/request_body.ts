@@ -23,7 +23,13 @@ export type RequestBody =
     readonly length: number | null;
   };
 
-export type BodyProblem = "bad_length" | "aborted" | "unknown_coding" | "corrupt_coding" | "too_large";
+export type BodyProblem =
+  | "bad_length"
+  | "bad_transfer"
+  | "aborted"
+  | "unknown_coding"
+  | "corrupt_coding"
+  | "too_large";
 
 export type BodyResult =
   | {
@@ -50,6 +56,8 @@ export async function readRequestBody(
   if (declared !== null) {
     if (!/^[0-9]{1,15}$/.test(declared)) return { ok: false, problem: "bad_length" };
     length = Number(declared);
+  } else if (!isChunkedAlone(request.headers.get("transfer-encoding"))) {
+    return { ok: false, problem: "bad_transfer" };
   }
   if (length !== null && length <= REPLAY_BODY_LIMIT_BYTES) {
     let bytes: Uint8Array<ArrayBuffer> | null;
@@ -89,6 +97,14 @@ async function readLarge(
     at += piece.length;
   }
   return whole.subarray(0, at);
+}
+
+/**
+ * The runtime takes the chunks off and leaves any coding below them: nobody would undo it, and the next reader could
+ * see another body. HTTP/2 has no such header.
+ */
+function isChunkedAlone(transferEncoding: string | null): boolean {
+  return transferEncoding === null || transferEncoding.trim().toLowerCase() === "chunked";
 }
 
 /** Reads up to the limit; what turns out longer is streamed on as prefix plus rest. */
