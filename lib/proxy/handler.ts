@@ -30,10 +30,16 @@ export function createHandler(
   deps: HandlerDeps,
 ): (request: Request, info?: ConnectionInfo) => Response | Promise<Response> {
   return (request, info) => {
-    if (HOST_SMUGGLES.test(request.headers.get("host") ?? "")) {
+    const host = request.headers.get("host") ?? "";
+    if (HOST_SMUGGLES.test(host)) {
       return refuse(deps, "invalid_request", "raw", deps.ids.requestId(), "The Host header is not a host");
     }
-    const { path, search } = splitUrl(request.url);
+    const { url } = request;
+    if (namesOtherHost(url, host)) {
+      const detail = "The request target names another host than the Host header";
+      return refuse(deps, "invalid_request", "raw", deps.ids.requestId(), detail);
+    }
+    const { path, search } = splitUrl(url);
     const local = deps.local(request, path, search, info);
     if (local !== null) return local;
     const upgrade = request.headers.get("upgrade");
@@ -190,6 +196,27 @@ function refuseBody(deps: ProxyDeps, problem: BodyProblem, route: Route, id: str
 function lastOnConnection(answer: Response): Response {
   answer.headers.set("connection", "close");
   return answer;
+}
+
+/**
+ * True where a target in absolute form contradicts `Host`: one of the two is a lie, and which one counts differs
+ * between readers (RFC 9112 section 3.2.2 takes the target, most programs the header).
+ */
+export function namesOtherHost(url: string, host: string): boolean {
+  // HTTP/2 and HTTP/1.0 may do without the header.
+  if (host === "") return false;
+  // How the runtime writes every target that is a path alone.
+  if (url.startsWith(HTTP) && url.startsWith(host, HTTP.length) && url[HTTP.length + host.length] === "/") {
+    return false;
+  }
+  const authority = /^https?:\/\/([^/?#]*)/.exec(url)?.[1];
+  return authority === undefined || plainHost(authority) !== plainHost(host);
+}
+
+const HTTP = "http://";
+
+function plainHost(authority: string): string {
+  return authority.toLowerCase().replace(/:80$/, "");
 }
 
 /** Path and query of an absolute request URL, byte for byte as received. */
