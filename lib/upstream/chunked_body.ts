@@ -6,8 +6,8 @@ type Bytes = Uint8Array<ArrayBuffer>;
 /** A size with its extensions, or a trailer line; longer is an attack. */
 const LINE_LIMIT_BYTES = 4_096;
 const TRAILER_LIMIT_BYTES = 16_384;
-/** Seven hex digits: 256 MiB in one chunk. Nobody sends that, and sums stay far from losing precision. */
-const SIZE_DIGITS = 7;
+/** Nobody sends more in one chunk, and sums stay far from losing precision. */
+const CHUNK_LIMIT_BYTES = 0xfff_ffff;
 
 const CR = 13;
 const LF = 10;
@@ -35,7 +35,6 @@ export interface Unread {
 export class ChunkedBody {
   #place: Place = "size";
   #missingBytes = 0;
-  #digitCount = 0;
   #lineBytes = 0;
   #trailerBytes = 0;
   /** Where in the bytes the payload lies after `take`. */
@@ -102,17 +101,18 @@ export class ChunkedBody {
   #readSize(byte: number): Place {
     const digit = hexValue(byte);
     if (digit >= 0) {
+      // Zeros before the size are allowed; the line is bounded, not the number of digits.
       this.#missingBytes = this.#missingBytes * 16 + digit;
-      return ++this.#digitCount > SIZE_DIGITS ? "malformed" : "size";
+      const tooLong = ++this.#lineBytes > LINE_LIMIT_BYTES || this.#missingBytes > CHUNK_LIMIT_BYTES;
+      return tooLong ? "malformed" : "size";
     }
-    if (this.#digitCount === 0) return "malformed";
+    if (this.#lineBytes === 0) return "malformed";
     if (byte === CR) return "size_lf";
     if (byte === LF) return this.#endSizeLine();
     return byte === SEMICOLON || byte === 0x20 || byte === 0x09 ? "extension" : "malformed";
   }
 
   #endSizeLine(): Place {
-    this.#digitCount = 0;
     this.#lineBytes = 0;
     return this.#missingBytes === 0 ? "trailer" : "data";
   }

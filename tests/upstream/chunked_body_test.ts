@@ -40,6 +40,18 @@ const cases: { name: string; wire: string; text: string; state: Read["state"]; r
     text: "0123456789",
     state: "done",
   },
+  {
+    name: "a size padded to eight digits, and a last chunk padded as well",
+    wire: "00000005\r\nabcde\r\n00000000\r\n\r\n",
+    text: "abcde",
+    state: "done",
+  },
+  {
+    name: "the largest size there may be, padded",
+    wire: "00000fffffff;x\r\nabc",
+    text: "abc",
+    state: "open",
+  },
   { name: "an extension", wire: '3;a="b\tc"\r\nabc\r\n0;x\r\n\r\n', text: "abc", state: "done" },
   { name: "trailers", wire: "1\r\na\r\n0\r\nx: y\r\nz: w\r\n\r\n", text: "a", state: "done" },
   { name: "bare line feeds", wire: "1\na\n0\n\n", text: "a", state: "done" },
@@ -68,6 +80,7 @@ for (const c of cases) {
 
 for (
   const [name, wire] of [
+    ["zeros without end", "0".repeat(10_000)],
     ["an extension without end", `1;${"x".repeat(10_000)}`],
     ["a trailer without end", `0\r\nx: ${"y".repeat(100_000)}`],
     ["trailers without end", `0\r\n${"x: y\r\n".repeat(10_000)}`],
