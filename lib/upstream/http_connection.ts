@@ -5,7 +5,7 @@
  * a chunk, repeats requests by itself, and tells failures apart by text alone (docs/decisions.md).
  */
 import type { AnswerBody } from "../ports.ts";
-import { type AnswerHead, encodeHead, readAnswerHead } from "./http_head.ts";
+import { type AnswerHead, encodeHead, HEAD_LIMIT_BYTES, readAnswerHead } from "./http_head.ts";
 import { MessageBody } from "./message_body.ts";
 import { BadHead, BrokenConnection } from "./transport_error.ts";
 import type { Wire } from "./wire.ts";
@@ -104,13 +104,21 @@ export class HttpConnection {
 
   async #readHead(method: string): Promise<AnswerHead> {
     const reader = this.#reader;
+    let seenBytes = 0;
+    let interimBytes = 0;
     for (;;) {
       if (!await reader.fill()) throw new BrokenConnection();
-      const result = readAnswerHead(reader.bytes, reader.start, reader.end, method);
+      const result = readAnswerHead(reader.bytes, reader.start, reader.end, method, seenBytes);
       if (result.kind === "malformed") throw new BadHead();
-      if (result.kind === "incomplete") continue;
-      reader.start = result.end;
-      return result.head;
+      if (result.kind === "head") {
+        reader.start = result.end;
+        return result.head;
+      }
+      // Interim answers are used up as they come: read again with each further one they would cost their square.
+      interimBytes += result.next - reader.start;
+      if (interimBytes > HEAD_LIMIT_BYTES) throw new BadHead();
+      reader.start = result.next;
+      seenBytes = reader.end - reader.start;
     }
   }
 }

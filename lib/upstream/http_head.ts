@@ -26,7 +26,8 @@ export interface AnswerHead {
 
 export type HeadResult =
   | { readonly kind: "head"; readonly head: AnswerHead; readonly end: number }
-  | { readonly kind: "incomplete" }
+  /** `next`: where the head not yet whole begins; interim ones before it are done with. */
+  | { readonly kind: "incomplete"; readonly next: number }
   | { readonly kind: "malformed" };
 
 /** Longer heads are an attack or an accident; Cloudflare's are about 2 KB, with cookies. */
@@ -37,28 +38,37 @@ const CR = 13;
 const STATUS_LINE = /^HTTP\/1\.([01]) ([0-9]{3})(?: |$)/;
 const LENGTH = /^[0-9]{1,15}$/;
 
-const INCOMPLETE: HeadResult = { kind: "incomplete" };
 const MALFORMED: HeadResult = { kind: "malformed" };
 
 /**
  * Reads the head of a final answer; interim ones (1xx other than 101) before it are passed over.
  *
  * @param method  of the request: an answer to HEAD has no body, whatever it says.
+ * @param seenBytes  so many bytes from `start` on were looked at before, and no head ended in them.
  */
-export function readAnswerHead(bytes: Bytes, start: number, end: number, method: string): HeadResult {
-  for (let at = start;;) {
-    const headEnd = findHeadEnd(bytes, at, end);
+export function readAnswerHead(
+  bytes: Bytes,
+  start: number,
+  end: number,
+  method: string,
+  seenBytes = 0,
+): HeadResult {
+  // The blank line may have begun in what was seen.
+  for (let at = start, from = Math.max(start, start + seenBytes - BLANK_LINE_BYTES);;) {
+    const headEnd = findHeadEnd(bytes, from, end);
     if (headEnd === -1) {
-      if (!startsLikeHttp(bytes, at, end) || end - start > HEAD_LIMIT_BYTES) return MALFORMED;
-      return INCOMPLETE;
+      if (!startsLikeHttp(bytes, at, end) || end - at > HEAD_LIMIT_BYTES) return MALFORMED;
+      return { kind: "incomplete", next: at };
     }
-    if (headEnd - start > HEAD_LIMIT_BYTES) return MALFORMED;
+    if (headEnd - at > HEAD_LIMIT_BYTES) return MALFORMED;
     const head = parseHead(textOf(bytes, at, headEnd), method);
     if (head === null) return MALFORMED;
     if (head.status >= 200 || head.status === 101) return { kind: "head", head, end: headEnd };
-    at = headEnd;
+    at = from = headEnd;
   }
 }
+
+const BLANK_LINE_BYTES = 4;
 
 /** Offset after the blank line, or -1. A bare LF ends a line too (RFC 9112 section 2.2). */
 function findHeadEnd(bytes: Bytes, start: number, end: number): number {
@@ -104,7 +114,8 @@ function parseHead(text: string, method: string): AnswerHead | null {
   }
   const framing = readFraming(status, headers, method);
   if (framing === null) return null;
-  const doubted = framing.kind === "close" ||
+  // After a 101 the connection speaks something else, whoever asked for it.
+  const doubted = framing.kind === "close" || status === 101 ||
     (headers.has("transfer-encoding") && headers.has("content-length"));
   return { status, headers, framing, keepAlive: first[1] === "1" && !doubted && !asksToClose(headers) };
 }

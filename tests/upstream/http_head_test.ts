@@ -127,11 +127,32 @@ Deno.test("readAnswerHead() keeps repeated headers and every byte of a value", (
 Deno.test("readAnswerHead() gives the same head however much of it has come, and not before it is whole", () => {
   const text = "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 200 OK\ncontent-length: 2\n\nok";
   const bytes = ENCODER.encode(`....${text}`);
+  let next = 4;
+  let seenBytes = 0;
   for (let end = 4; end <= bytes.length; end++) {
     const result = readAnswerHead(bytes, 4, end, "POST");
     const whole = end >= bytes.length - 2;
     assertEquals(result.kind, whole ? "head" : "incomplete", `after ${end - 4} bytes`);
+    // As a connection does it: what was passed over or looked at needs no second look.
+    const again = readAnswerHead(bytes, next, end, "POST", seenBytes);
+    assertEquals([again.kind, again.kind === "head" && again.end], [
+      result.kind,
+      result.kind === "head" && result.end,
+    ]);
+    if (again.kind === "incomplete") ({ next } = again);
+    seenBytes = end - next;
     if (result.kind === "head") assertEquals([result.head.status, result.end], [200, bytes.length - 2]);
+  }
+});
+
+Deno.test("readAnswerHead() says where the head begins that is not whole: interim ones are read once", () => {
+  const interim = "HTTP/1.1 100 Continue\r\n\r\n";
+  for (const count of [0, 1, 3]) {
+    const bytes = ENCODER.encode(`${interim.repeat(count)}HTTP/1.1 2`);
+    assertEquals(readAnswerHead(bytes, 0, bytes.length, "POST"), {
+      kind: "incomplete",
+      next: count * interim.length,
+    });
   }
 });
 
