@@ -24,6 +24,7 @@ import { AccountDirectory } from "./proxy/account_directory.ts";
 import { renderLocal } from "./protocol/answer.ts";
 import { AccountCredentials } from "./proxy/account_credentials.ts";
 import { type AdmissionSources, admit } from "./proxy/admission.ts";
+import { BodyWatch } from "./proxy/body_pace.ts";
 import { CancelWatch } from "./proxy/cancel_watch.ts";
 import { DecisionLog } from "./proxy/decision_log.ts";
 import type { HandlerDeps, ProviderEntry } from "./proxy/deps.ts";
@@ -205,6 +206,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
   const decisions = new DecisionLog();
   const recoverySlots = new RecoverySlots(clock);
   const cancelWatch = new CancelWatch(clock);
+  const bodyWatch = new BodyWatch(clock);
   const usage = new UsageRecorder(accounts, clock, () => config.usage.enabled, fatal, metrics);
   const running = new Set<AbortController>();
   const sockets = new OpenSockets();
@@ -293,6 +295,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     accounts,
     decisions,
     cancelWatch,
+    bodyWatch,
     recoverySlots,
     usage,
     traffic,
@@ -319,6 +322,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
         configuredHost: () => config.host,
         port: () => server.port,
         clock,
+        bodyWatch,
         digest,
         ids,
         log,
@@ -408,6 +412,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
       upkeep.stop();
       metricsEndpoint.close();
       cancelWatch.close();
+      bodyWatch.close();
       await monitor.close();
       await refresher.close();
       await directory.close();

@@ -35,7 +35,12 @@ export const DEFAULT_CONFIG_VALUES = {
       "max-backoff-milliseconds": 2_000,
     },
   },
-  "timeouts": { "connect-seconds": 15, "first-byte-seconds": 600, "idle-seconds": 300 },
+  "timeouts": {
+    "connect-seconds": 15,
+    "first-byte-seconds": 600,
+    "idle-seconds": 300,
+    "request-body-seconds": 60,
+  },
   "providers": [] as never[],
   "models": [] as never[],
   "pools": [] as never[],

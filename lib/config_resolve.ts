@@ -68,6 +68,7 @@ export function resolveConfig(file: FileConfig, environment: ConfigEnvironment):
       connectMs: timeouts["connect-seconds"] * SECOND_MS,
       firstByteMs: timeouts["first-byte-seconds"] * SECOND_MS,
       idleMs: timeouts["idle-seconds"] * SECOND_MS,
+      requestBodyMs: timeouts["request-body-seconds"] * SECOND_MS,
     },
     providers: file.providers.map((provider) => resolveProvider(provider, environment)),
     models: file.models,

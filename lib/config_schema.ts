@@ -191,6 +191,9 @@ export const CONFIG_SCHEMA = z.strictObject({
     "idle-seconds": whole(0, 7_200, "seconds", DEFAULTS.timeouts["idle-seconds"]).describe(
       "Silence on an HTTP stream before it counts as dead, seconds; 0 = off",
     ),
+    "request-body-seconds": whole(0, 7_200, "seconds", DEFAULTS.timeouts["request-body-seconds"]).describe(
+      "Time for a client to send its body, seconds, and one more for each 8 KiB of it; 0 = no limit",
+    ),
   }),
   "providers": list(providerSchema, 64).default(DEFAULTS.providers).describe(
     "Upstreams beside codex, which is always there",

@@ -57,6 +57,7 @@ export function describeConfig(config: Config): FileConfig {
       "connect-seconds": timeouts.connectMs / 1_000,
       "first-byte-seconds": timeouts.firstByteMs / 1_000,
       "idle-seconds": timeouts.idleMs / 1_000,
+      "request-body-seconds": timeouts.requestBodyMs / 1_000,
     },
     "providers": config.providers.map((provider) => ({
       "id": provider.id,

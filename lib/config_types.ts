@@ -31,7 +31,13 @@ export interface Config {
     readonly bootstrap: { readonly maxEvents: number; readonly maxBytes: number; readonly maxHoldMs: number };
     readonly recovery: RecoveryConfig;
   };
-  readonly timeouts: { readonly connectMs: number; readonly firstByteMs: number; readonly idleMs: number };
+  readonly timeouts: {
+    readonly connectMs: number;
+    readonly firstByteMs: number;
+    readonly idleMs: number;
+    /** 0 = no limit. */
+    readonly requestBodyMs: number;
+  };
   /** Configured ones only; codex from auth-dir is always there and never listed. */
   readonly providers: readonly ProviderConfig[];
   readonly models: readonly AliasConfig[];

@@ -30,6 +30,7 @@ export type LocalKind =
   | "invalid_api_key"
   | "key_disabled"
   | "request_too_large"
+  | "request_timeout"
   | "not_found"
   | "shutting_down"
   | "invalid_request"
@@ -56,6 +57,11 @@ const LOCAL_ANSWERS: Readonly<Record<LocalKind, { status: number; code: string; 
   invalid_api_key: { status: 401, code: "invalid_api_key", message: "The API key is missing or wrong" },
   key_disabled: { status: 403, code: "key_disabled", message: "This API key is disabled" },
   request_too_large: { status: 413, code: "request_too_large", message: "The request body is too large" },
+  request_timeout: {
+    status: 408,
+    code: "request_timeout",
+    message: "The request body did not come in time",
+  },
   not_found: { status: 404, code: "not_found", message: "There is no such route" },
   internal_error: { status: 500, code: "internal_error", message: "The proxy failed on this request" },
   loop_detected: {

@@ -18,6 +18,7 @@ import {
   type RequestBody,
 } from "./request_body.ts";
 import { countUsage, recordDone } from "./request_record.ts";
+import { BODY_TOO_SLOW } from "./request_context.ts";
 import { runRequest } from "./request_runner.ts";
 import { serveSocket } from "./upgrade_handler.ts";
 import { HeaderFields } from "../core/header_fields.ts";
@@ -73,7 +74,13 @@ async function serve(
   const headers = HeaderFields.from(request.headers);
   const contentType = headers.get("content-type");
   const isJson = contentType === null || contentType.includes("json");
-  const read = await readRequestBody(request, deps.inflate, isJson && route.namesModel);
+  const read = await readRequestBody(request, {
+    inflate: deps.inflate,
+    watch: deps.bodyWatch,
+    graceMs: deps.config().timeouts.requestBodyMs,
+    mustInspect: isJson && route.namesModel,
+    tooSlow: () => abort.abort(BODY_TOO_SLOW),
+  });
   if (!read.ok) {
     deps.cancelWatch.remove(watched);
     return refuseBody(deps, read.problem, route, id);
@@ -178,6 +185,8 @@ function refuseBody(deps: ProxyDeps, problem: BodyProblem, route: Route, id: str
       return lastOnConnection(invalid("The request body does not have the length it declares"));
     case "bad_transfer":
       return lastOnConnection(invalid("The transfer-encoding of the request body is not chunked alone"));
+    case "too_slow":
+      return refuse(deps, "request_timeout", route.protocol, id);
     case "aborted":
       return invalid("The request body ended before it was complete");
     case "unknown_coding":

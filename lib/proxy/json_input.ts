@@ -4,6 +4,7 @@
  * What was sent is never repeated in an answer, since a key may have slipped into it; names of fields are.
  */
 import type { z } from "zod";
+import type { BodyPace } from "./body_pace.ts";
 import { concat } from "./request_body.ts";
 
 export const INPUT_LIMIT_BYTES = 16_384;
@@ -81,18 +82,29 @@ function refused(
   return { ok: false, status, code, message };
 }
 
-/** Reads a small body, whatever length the caller declares. */
+/**
+ * Reads a small body, whatever length the caller declares.
+ *
+ * @param pace  for callers without a key: nobody else may hold a connection open by sending nothing.
+ */
 export async function readBounded(
   body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
   limitBytes: number,
+  pace: BodyPace | null = null,
 ): Promise<Uint8Array<ArrayBuffer> | "too_large" | "aborted"> {
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let total = 0;
+  const reader = body?.getReader();
   try {
-    for await (const chunk of body ?? []) {
-      total += chunk.length;
-      if (total > limitBytes) return "too_large";
-      chunks.push(chunk);
+    while (reader !== undefined) {
+      const part = pace === null ? await reader.read() : await pace.next(reader.read());
+      if (part === null || total + (part.value?.length ?? 0) > limitBytes) {
+        reader.cancel().catch(() => {});
+        return part === null ? "aborted" : "too_large";
+      }
+      if (part.done) break;
+      total += part.value.length;
+      chunks.push(part.value);
     }
   } catch {
     return "aborted";

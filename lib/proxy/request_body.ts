@@ -11,6 +11,7 @@ import {
   readStringValue,
   scanTopLevel,
 } from "../protocol/json_scan.ts";
+import { BodyPace, type BodyWatch } from "./body_pace.ts";
 
 export type RequestBody =
   | { readonly kind: "none" }
@@ -27,6 +28,7 @@ export type BodyProblem =
   | "bad_length"
   | "bad_transfer"
   | "aborted"
+  | "too_slow"
   | "unknown_coding"
   | "corrupt_coding"
   | "too_large";
@@ -39,16 +41,21 @@ export type BodyResult =
   }
   | { readonly ok: false; readonly problem: BodyProblem };
 
-/**
- * Reads the body of a request.
- *
- * @param mustInspect  false for multipart and other bodies nobody looks into: an unknown length is then streamed at once.
- */
-export async function readRequestBody(
-  request: Request,
-  inflate: Inflate,
-  mustInspect: boolean,
-): Promise<BodyResult> {
+export interface BodyReading {
+  readonly inflate: Inflate;
+  readonly watch: BodyWatch;
+  /** `timeouts.request-body-seconds`, in ms. */
+  readonly graceMs: number;
+  /** False for multipart and other bodies nobody looks into: an unknown length is then streamed at once. */
+  readonly mustInspect: boolean;
+  /** Called when the client turns out too slow in a body that is streamed: it breaks then. */
+  readonly tooSlow: () => void;
+}
+
+type Bytes = Uint8Array<ArrayBuffer>;
+
+/** Reads the body of a request. */
+export async function readRequestBody(request: Request, reading: BodyReading): Promise<BodyResult> {
   if (request.body === null) return { ok: true, body: { kind: "none" }, decoded: false };
   const declared = request.headers.get("content-length");
   const coding = request.headers.get("content-encoding");
@@ -59,44 +66,28 @@ export async function readRequestBody(
   } else if (!isChunkedAlone(request.headers.get("transfer-encoding"))) {
     return { ok: false, problem: "bad_transfer" };
   }
+  const pace = new BodyPace(reading.watch, reading.graceMs);
   if (length !== null && length <= REPLAY_BODY_LIMIT_BYTES) {
-    let bytes: Uint8Array<ArrayBuffer> | null;
+    let bytes: Bytes | null;
     try {
-      bytes = length < LARGE_BYTES ? await request.bytes() : await readLarge(request.body, length);
+      bytes = length < LARGE_BYTES
+        ? await pace.whole(request.bytes(), length)
+        : await readLarge(request.body, length, pace);
     } catch {
       return { ok: false, problem: "aborted" };
     }
-    if (bytes === null || bytes.length !== length) return { ok: false, problem: "bad_length" };
-    return decodeBody(bytes, true, coding, inflate);
+    if (bytes === null) return { ok: false, problem: "too_slow" };
+    if (bytes.length !== length) return { ok: false, problem: "bad_length" };
+    return decodeBody(bytes, true, coding, reading.inflate);
   }
   const compressed = coding !== null && coding !== "" && coding !== "identity";
-  if (length !== null || (!mustInspect && !compressed)) {
+  if (length !== null || (!reading.mustInspect && !compressed)) {
     // A compressed body over the limit cannot be looked into, and cannot be smaller once inflated.
     if (compressed) return { ok: false, problem: "too_large" };
-    return { ok: true, body: { kind: "stream", stream: request.body, length }, decoded: false };
+    const stream = paced([], request.body.getReader(), pace, reading.tooSlow);
+    return { ok: true, body: { kind: "stream", stream, length }, decoded: false };
   }
-  return await readUnknownLength(request.body, coding, inflate);
-}
-
-/**
- * From this length on a body is read in pieces: `bytes()` of Deno 2.9.6 is quicker for small ones, but keeps nearly two
- * more copies of what it read until the answer is over.
- */
-const LARGE_BYTES = 65_536;
-
-/** @returns `null` when there is more than was declared. */
-async function readLarge(
-  source: ReadableStream<Uint8Array<ArrayBuffer>>,
-  length: number,
-): Promise<Uint8Array<ArrayBuffer> | null> {
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for await (const piece of source) {
-    if (at + piece.length > length) return null;
-    whole.set(piece, at);
-    at += piece.length;
-  }
-  return whole.subarray(0, at);
+  return await readUnknownLength(request.body, coding, pace, reading);
 }
 
 /**
@@ -107,21 +98,49 @@ function isChunkedAlone(transferEncoding: string | null): boolean {
   return transferEncoding === null || transferEncoding.trim().toLowerCase() === "chunked";
 }
 
+/**
+ * From this length on a body is read in pieces: `bytes()` of Deno 2.9.6 is quicker for small ones, but keeps nearly two
+ * more copies of what it read until the answer is over.
+ */
+const LARGE_BYTES = 65_536;
+
+/** @returns `null` when the client is too slow. @throws RangeError when there is more than was declared */
+async function readLarge(
+  source: ReadableStream<Bytes>,
+  length: number,
+  pace: BodyPace,
+): Promise<Bytes | null> {
+  const reader = source.getReader();
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (;;) {
+    const part = await pace.next(reader.read());
+    if (part === null) return null;
+    if (part.done) return whole.subarray(0, at);
+    whole.set(part.value, at);
+    at += part.value.length;
+    pace.count(part.value.length);
+  }
+}
+
 /** Reads up to the limit; what turns out longer is streamed on as prefix plus rest. */
 async function readUnknownLength(
-  source: ReadableStream<Uint8Array<ArrayBuffer>>,
+  source: ReadableStream<Bytes>,
   coding: string | null,
-  inflate: Inflate,
+  pace: BodyPace,
+  reading: BodyReading,
 ): Promise<BodyResult> {
   const reader = source.getReader();
-  const chunks: Uint8Array<ArrayBuffer>[] = [];
+  const chunks: Bytes[] = [];
   let total = 0;
   try {
     for (;;) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      chunks.push(value);
-      total += value.length;
+      const part = await pace.next(reader.read());
+      if (part === null) return { ok: false, problem: "too_slow" };
+      if (part.done) break;
+      chunks.push(part.value);
+      pace.count(part.value.length);
+      total += part.value.length;
       if (total > REPLAY_BODY_LIMIT_BYTES) {
         if (coding !== null && coding !== "identity") {
           reader.cancel().catch(() => {});
@@ -129,7 +148,7 @@ async function readUnknownLength(
         }
         return {
           ok: true,
-          body: { kind: "stream", stream: prefixed(chunks, reader), length: null },
+          body: { kind: "stream", stream: paced(chunks, reader, pace, reading.tooSlow), length: null },
           decoded: false,
         };
       }
@@ -137,7 +156,7 @@ async function readUnknownLength(
   } catch {
     return { ok: false, problem: "aborted" };
   }
-  return decodeBody(concat(chunks, total), false, coding, inflate);
+  return decodeBody(concat(chunks, total), false, coding, reading.inflate);
 }
 
 function decodeBody(
@@ -161,18 +180,26 @@ function decodeBody(
   }
 }
 
-/** What was read already, then the rest as it comes. */
-function prefixed(
-  chunks: Uint8Array<ArrayBuffer>[],
-  reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>,
-): ReadableStream<Uint8Array<ArrayBuffer>> {
+/** What was read already, then the rest as it comes, at the pace a client must keep. */
+function paced(
+  chunks: Bytes[],
+  reader: ReadableStreamDefaultReader<Bytes>,
+  pace: BodyPace,
+  tooSlow: () => void,
+): ReadableStream<Bytes> {
   return new ReadableStream({
     async pull(controller) {
       const first = chunks.shift();
       if (first !== undefined) return controller.enqueue(first);
-      const { done, value } = await reader.read();
-      if (done) controller.close();
-      else controller.enqueue(value);
+      const part = await pace.next(reader.read());
+      if (part === null) {
+        tooSlow();
+        controller.error(new DOMException("The request body did not come in time", "TimeoutError"));
+      } else if (part.done) controller.close();
+      else {
+        pace.count(part.value.length);
+        controller.enqueue(part.value);
+      }
     },
     cancel(reason) {
       return reader.cancel(reason);

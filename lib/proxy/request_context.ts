@@ -32,6 +32,13 @@ export interface RequestContext {
 /** Why a request is aborted when the process ends: its client may well be there still, and is told. */
 export const SHUTTING_DOWN = new DOMException("The proxy is shutting down", "AbortError");
 
+/** Why a request is aborted whose client sends its body too slowly: it is there, and is told. */
+export const BODY_TOO_SLOW = new DOMException("The request body did not come in time", "TimeoutError");
+
+export function isTooSlow({ abort }: RequestContext): boolean {
+  return abort.signal.reason === BODY_TOO_SLOW;
+}
+
 export function isEndedByShutdown({ abort }: RequestContext): boolean {
   return abort.signal.reason === SHUTTING_DOWN;
 }

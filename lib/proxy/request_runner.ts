@@ -23,7 +23,7 @@ import type { RequestPlan } from "./pool_runtime.ts";
 import { joinBytes } from "./answer_stream.ts";
 import type { RecoverySlot } from "./recovery_slots.ts";
 import { refuse } from "./refusal.ts";
-import { isEndedByShutdown, type RequestContext } from "./request_context.ts";
+import { isEndedByShutdown, isTooSlow, type RequestContext } from "./request_context.ts";
 import { deliverPieces } from "./stream_relay.ts";
 import { respond } from "./respond.ts";
 import { letGoOfBody } from "./upstream_body.ts";
@@ -90,6 +90,11 @@ export async function runRequest(deps: ProxyDeps, input: RunInput): Promise<Resp
     if (isEndedByShutdown(context)) {
       const refusal = refuse(deps, "shutting_down", context.protocol, context.id);
       done(refusal.status, "shutting_down", null, null);
+      return refusal;
+    }
+    if (isTooSlow(context)) {
+      const refusal = refuse(deps, "request_timeout", context.protocol, context.id);
+      done(refusal.status, "request_timeout", null, null);
       return refusal;
     }
     done(0, "client_gone", null, null);

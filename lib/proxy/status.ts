@@ -3,6 +3,7 @@
  */
 import type { Clock, Digest, Ids, Log } from "../ports.ts";
 import { AdminSessions, SESSION_MS } from "./admin_sessions.ts";
+import { BodyPace, type BodyWatch } from "./body_pace.ts";
 import type { DecisionLog } from "./decision_log.ts";
 import { isoTime, viewDecision } from "./decision_view.ts";
 import { tellBlock } from "./block_words.ts";
@@ -25,6 +26,7 @@ export interface StatusDeps {
   /** The port listened on; cookies know no ports, so that it is part of their name. */
   readonly port: () => number;
   readonly clock: Clock;
+  readonly bodyWatch: BodyWatch;
   readonly digest: Digest;
   readonly ids: Ids;
   readonly log: Log;
@@ -42,6 +44,8 @@ export type StatusRoutes = (
 const OFF = "The status page is off: set admin-api-key in the configuration to turn it on\n";
 /** The key and its name, URL-encoded. */
 const LOGIN_LIMIT_BYTES = 4_096;
+/** Nobody who asks for this has shown a key yet. */
+const LOGIN_LIMIT_MS = 10_000;
 const REQUEST_PATH = /^\/status\/requests\/([A-Za-z0-9_-]{1,80})$/;
 
 const COMMON_HEADERS: Readonly<Record<string, string>> = {
@@ -141,7 +145,11 @@ async function logIn(
   if (!type.startsWith("application/x-www-form-urlencoded")) {
     return showLogin(context, 415, "The form must be sent as a form.");
   }
-  const bytes = await readBounded(request.body, LOGIN_LIMIT_BYTES);
+  const bytes = await readBounded(
+    request.body,
+    LOGIN_LIMIT_BYTES,
+    new BodyPace(context.bodyWatch, LOGIN_LIMIT_MS),
+  );
   if (typeof bytes === "string") return showLogin(context, 413, "That is no key.");
   const key = new URLSearchParams(new TextDecoder().decode(bytes)).get("key")?.trim() ?? "";
   const nowMs = clock.now();

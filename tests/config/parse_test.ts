@@ -31,7 +31,7 @@ const DEFAULT_CONFIG: Config = {
       maxBackoffMs: 2_000,
     },
   },
-  timeouts: { connectMs: 15_000, firstByteMs: 600_000, idleMs: 300_000 },
+  timeouts: { connectMs: 15_000, firstByteMs: 600_000, idleMs: 300_000, requestBodyMs: 60_000 },
   providers: [],
   models: [],
   pools: [],
@@ -79,7 +79,7 @@ streaming:
   bootstrap: { max-events: 1, max-bytes: 1, max-hold-seconds: 1 }
   recovery: { attempts: 2, max-buffer-bytes: 67108864, max-retry-window-seconds: 3600, max-concurrent: 1024,
               initial-backoff-milliseconds: 30000, max-backoff-milliseconds: 30000 }
-timeouts: { connect-seconds: 1, first-byte-seconds: 0, idle-seconds: 0 }
+timeouts: { connect-seconds: 1, first-byte-seconds: 0, idle-seconds: 0, request-body-seconds: 0 }
 providers:
   - { id: claude, kind: anthropic, accounts: [{ id: sub, credentials: "~/.claude/.credentials.json" }] }
   - { id: zai, kind: zai, plan: coding, accounts: [{ id: main, api-key: "env:ZAI_API_KEY" }] }
@@ -122,7 +122,7 @@ logging: { level: debug, format: json }
         maxBackoffMs: 30_000,
       },
     },
-    timeouts: { connectMs: 1_000, firstByteMs: 0, idleMs: 0 },
+    timeouts: { connectMs: 1_000, firstByteMs: 0, idleMs: 0, requestBodyMs: 0 },
     providers: [
       {
         id: "claude",
@@ -230,6 +230,7 @@ const numbers: readonly (readonly [key: string, min: number, max: number, rule: 
   ["timeouts.connect-seconds", 1, 300, "must be 1..300 seconds"],
   ["timeouts.first-byte-seconds", 0, 7_200, "must be 0..7200 seconds"],
   ["timeouts.idle-seconds", 0, 7_200, "must be 0..7200 seconds"],
+  ["timeouts.request-body-seconds", 0, 7_200, "must be 0..7200 seconds"],
   ["usage.retention-days", 1, 3_650, "must be 1..3650 days"],
 ];
 for (const [key, min, max, rule] of numbers) {

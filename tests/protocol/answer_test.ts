@@ -210,6 +210,13 @@ const locals: { kind: LocalKind; status: number; code: string; openai: string; a
     anthropic: "request_too_large",
   },
   {
+    kind: "request_timeout",
+    status: 408,
+    code: "request_timeout",
+    openai: "server_error",
+    anthropic: "timeout_error",
+  },
+  {
     kind: "not_found",
     status: 404,
     code: "not_found",
