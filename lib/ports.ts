@@ -66,8 +66,10 @@ export interface UpstreamRequest {
   /** Never use a pooled connection. */
   readonly fresh: boolean;
   readonly connectTimeoutMs: number;
-  /** Time to a complete response head; 0 = no limit. */
+  /** Time to a complete response head; 0 = no limit. What a streamed body's sender takes does not count. */
   readonly firstByteTimeoutMs: number;
+  /** Whatever the sender takes: a lease ends when it ends. */
+  readonly firstByteIsFixed?: boolean;
   readonly attempt: AttemptId;
 }
 

@@ -164,6 +164,7 @@ export async function runAttempt(deps: ProxyDeps, input: AttemptInput): Promise<
     firstByteTimeoutMs: launch.leaseUntilMs === null
       ? timeouts.firstByteMs
       : Math.max(1, launch.leaseUntilMs - nowMs),
+    firstByteIsFixed: launch.leaseUntilMs !== null,
     attempt: launch.attempt,
   }, context.abort.signal);
   if (!result.ok) return fail(result.evidence);

@@ -125,12 +125,17 @@ class HttpUpstream implements Upstream {
     // Stays on after the head, so that the caller's signal also ends the body.
     signal.addEventListener("abort", cancel, { once: true });
     if (signal.aborted) cancel();
-    const limit: Scheduled | null = firstByteAtMs === Infinity
-      ? null
-      : this.#clock.schedule(firstByteAtMs, () => end(transport("first_byte_timeout")));
-    const outgoing = outgoingBody(request.body, request.bodyLength, cancel);
-    const waiting = new AbortController();
-    const search = this.#search(way, request.connectTimeoutMs, firstByteAtMs, waiting.signal, end);
+    const limit = new FirstByteLimit(this.#clock, firstByteAtMs, request.firstByteTimeoutMs, () => {
+      end(transport("first_byte_timeout"));
+    });
+    // While a client sends its body, the peer owes nothing: its time begins anew with each piece it gets.
+    const outgoing = request.firstByteIsFixed
+      ? outgoingBody(request.body, request.bodyLength, cancel)
+      : outgoingBody(request.body, request.bodyLength, cancel, {
+        sender: () => limit.stop(),
+        peer: () => limit.restart(),
+      });
+    const search = this.#search(way, request.connectTimeoutMs, firstByteAtMs, end);
     try {
       const answer = await connection.exchange({
         method: request.method,
@@ -146,9 +151,8 @@ class HttpUpstream implements Upstream {
       signal.removeEventListener("abort", cancel);
       return failed(readSendFailure(error, reused));
     } finally {
-      limit?.cancel();
+      limit.end();
       search?.cancel();
-      waiting.abort();
     }
   }
 
@@ -160,17 +164,24 @@ class HttpUpstream implements Upstream {
     way: Way,
     connectTimeoutMs: number,
     firstByteAtMs: number,
-    waiting: AbortSignal,
     end: (evidence: Evidence) => void,
   ): Scheduled | null {
     const searchAtMs = this.#clock.now() + connectTimeoutMs;
     if (firstByteAtMs <= searchAtMs) return null;
-    return this.#clock.schedule(searchAtMs, async () => {
-      const found = await findHost(way, searchAtMs + connectTimeoutMs, this.#clock, waiting);
-      if (found !== "gone" || waiting.aborted) return;
+    let waiting: AbortController | null = null;
+    const scheduled = this.#clock.schedule(searchAtMs, async () => {
+      const { signal } = waiting = new AbortController();
+      const found = await findHost(way, searchAtMs + connectTimeoutMs, this.#clock, signal);
+      if (found !== "gone" || signal.aborted) return;
       way.pool.clear();
       end(transport(way.proxy === null ? "connect_timeout" : "egress_proxy"));
     });
+    return {
+      cancel() {
+        scheduled.cancel();
+        waiting?.abort();
+      },
+    };
   }
 
   #way(url: URL): Way {
@@ -188,6 +199,40 @@ class HttpUpstream implements Upstream {
     };
     this.#ways.set(url.origin, way);
     return way;
+  }
+}
+
+/** How long the peer may take to begin its answer. */
+class FirstByteLimit {
+  readonly #clock: Clock;
+  readonly #limitMs: number;
+  readonly #late: () => void;
+  #scheduled: Scheduled | null = null;
+  #over = false;
+
+  /** @param atMs  Infinity where there is no limit. */
+  constructor(clock: Clock, atMs: number, limitMs: number, late: () => void) {
+    this.#clock = clock;
+    this.#limitMs = limitMs;
+    this.#late = late;
+    if (atMs === Infinity) this.#over = true;
+    else this.#scheduled = clock.schedule(atMs, late);
+  }
+
+  stop(): void {
+    this.#scheduled?.cancel();
+    this.#scheduled = null;
+  }
+
+  restart(): void {
+    this.stop();
+    if (!this.#over) this.#scheduled = this.#clock.schedule(this.#clock.now() + this.#limitMs, this.#late);
+  }
+
+  /** For good. */
+  end(): void {
+    this.#over = true;
+    this.stop();
   }
 }
 

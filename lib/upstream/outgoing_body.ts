@@ -8,6 +8,12 @@ export interface OutgoingBody {
   readonly framing: number | "chunked" | null;
 }
 
+/** Told of a streamed body whose turn it is: its sender's, or that of the peer who takes it. */
+export interface Turns {
+  readonly sender: () => void;
+  readonly peer: () => void;
+}
+
 /**
  * @param length  of a streamed body, or null: then it goes out in chunks.
  * @param broken  called when a stream breaks, or is not as long as promised: its sender is gone, and what was sent
@@ -17,6 +23,7 @@ export function outgoingBody(
   body: Bytes | ReadableStream<Bytes> | null,
   length: number | null,
   broken: () => void,
+  turns: Turns = NO_TURNS,
 ): OutgoingBody {
   if (body === null) return { body: null, framing: null };
   if (body instanceof Uint8Array) return { body: body.length === 0 ? null : body, framing: body.length };
@@ -24,12 +31,25 @@ export function outgoingBody(
     body.cancel().catch(() => {});
     return { body: null, framing: 0 };
   }
+  const pieces = taking(body, turns);
   return length === null
-    ? { body: inChunks(body, broken), framing: "chunked" }
-    : { body: counted(body, length, broken), framing: length };
+    ? { body: inChunks(pieces, broken), framing: "chunked" }
+    : { body: counted(pieces, length, broken), framing: length };
 }
 
-async function* counted(source: ReadableStream<Bytes>, length: number, broken: () => void) {
+const NO_TURNS: Turns = { sender: () => {}, peer: () => {} };
+
+async function* taking(source: ReadableStream<Bytes>, turns: Turns): AsyncGenerator<Bytes> {
+  turns.sender();
+  for await (const piece of source) {
+    turns.peer();
+    yield piece;
+    turns.sender();
+  }
+  turns.peer();
+}
+
+async function* counted(source: AsyncIterable<Bytes>, length: number, broken: () => void) {
   let missingBytes = length;
   try {
     for await (const piece of source) {
@@ -43,7 +63,7 @@ async function* counted(source: ReadableStream<Bytes>, length: number, broken: (
   if (missingBytes !== 0) broken();
 }
 
-async function* inChunks(source: ReadableStream<Bytes>, broken: () => void) {
+async function* inChunks(source: AsyncIterable<Bytes>, broken: () => void) {
   try {
     for await (const piece of source) {
       // An empty chunk would end the body.

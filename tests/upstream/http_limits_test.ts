@@ -163,3 +163,41 @@ Deno.test("send() has no first-byte limit when it is 0, and none of its limits o
   body.resolve();
   assert((await textOf(result)).includes("response.created"));
 });
+for (const length of [null, 6]) {
+  Deno.test(`send() waits for a client that sends its body slowly, and not for an upstream that has it: ${length}`, async () => {
+    const clock = new FakeClock();
+    await using provider = await startSimulatedProvider({ clock });
+    provider.anyone.script(silence());
+    using upstream = testUpstream(clock);
+    let give!: (piece: string | null) => void;
+    const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
+      start(controller) {
+        give = (piece) =>
+          piece === null ? controller.close() : controller.enqueue(new TextEncoder().encode(piece));
+      },
+    });
+    let over = false;
+    const changes = { body, bodyLength: length, firstByteTimeoutMs: 2_000 };
+    const pending = send(upstream, requestTo(provider.url, changes)).finally(() => over = true);
+    for (const piece of ["ab", "cd", "ef", null]) {
+      await realTurns();
+      await clock.advance(10_000);
+      assertEquals(over, false, `before ${piece}`);
+      give(piece);
+    }
+    await provider.hitCount(1);
+    await realTurns();
+    await clock.advance(1_999);
+    assertEquals(over, false);
+    await clock.advance(1);
+    assertEquals(await pending, {
+      ok: false,
+      evidence: { kind: "transport", cause: "first_byte_timeout", pooled: false },
+    });
+  });
+}
+
+/** Lets real sockets and streams do what is due. */
+function realTurns(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 20));
+}
