@@ -28,7 +28,12 @@ export class Source {
 
   /** A text of the corpus, broken a few times. */
   broken(corpus: readonly string[]): Bytes {
-    let bytes: Bytes = ENCODER.encode(this.pick(corpus));
+    return this.brokenBytes(ENCODER.encode(this.pick(corpus)), corpus);
+  }
+
+  /** These bytes, broken a few times. */
+  brokenBytes(sound: Bytes, corpus: readonly string[] = NASTY): Bytes {
+    let bytes = sound;
     for (let times = this.below(5); times > 0; times--) bytes = this.#break(bytes, corpus);
     return bytes;
   }
@@ -78,6 +83,15 @@ export class Source {
         return join(bytes.slice(at), bytes.slice(0, at));
     }
   }
+}
+
+export function equal(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, index) => byte === b[index]);
+}
+
+/** @throws Error when what a parser promises does not hold. */
+export function promise(kept: boolean, what: string): void {
+  if (!kept) throw new Error(`Broken promise: ${what}`);
 }
 
 export function join(...parts: readonly Bytes[]): Bytes {

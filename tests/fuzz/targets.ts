@@ -1,20 +1,28 @@
 /** What is fuzzed: each target takes one broken input and must neither throw nor break its own promise. */
 import { parseConfig } from "../../lib/config.ts";
 import { classify } from "../../lib/core/classify.ts";
-import { parseCredentialFile } from "../../lib/core/credential.ts";
+import {
+  compareCopies,
+  credentialOwner,
+  fingerprintInput,
+  maskEmail,
+  parseCredentialFile,
+} from "../../lib/core/credential.ts";
 import { parseMessageDelay, parseRetryAfter } from "../../lib/core/retry_after.ts";
 import { dialectOf } from "../../lib/protocol/dialects.ts";
 import { readErrorFacts } from "../../lib/protocol/error_body.ts";
 import { filterRequestHeaders, filterResponseHeaders } from "../../lib/protocol/headers.ts";
 import { editTopLevel, scanTopLevel } from "../../lib/protocol/json_scan.ts";
 import { ResponsesAggregator } from "../../lib/protocol/responses_aggregate.ts";
+import { readSessionSignals } from "../../lib/protocol/session_signals.ts";
 import { SseFramer } from "../../lib/protocol/sse.ts";
 import { translatorFor } from "../../lib/protocol/translate/compose.ts";
 import { isObject, type JsonObject } from "../../lib/protocol/translate/json.ts";
 import type { AnswerContext, TranslatedProtocol } from "../../lib/protocol/translate/translator.ts";
 import { descriptorFor } from "../../lib/providers/registry.ts";
 import { readBodyFields } from "../../lib/proxy/request_body.ts";
-import { type Bytes, join, type Source } from "./mutate.ts";
+import { type Bytes, equal, join, promise, type Source } from "./mutate.ts";
+import { readChunks, readFrames, readHeads, readQueries, readTargets, unpack } from "./wire_targets.ts";
 
 export interface Target {
   readonly name: string;
@@ -74,6 +82,10 @@ const CREDENTIALS = [
 
 const HEADERS = [
   "connection: close, x-foo",
+  "connection: authorization,  X-Codex-Turn-State ,,",
+  "x-foo: 1",
+  "set-cookie: a=b; Path=/",
+  "server: x",
   "x-forwarded-for: 127.0.0.1",
   "transfer-encoding: chunked",
   "cookie: a=b",
@@ -89,15 +101,18 @@ export const TARGETS: readonly Target[] = [
   { name: "json scan", run: scanBody },
   { name: "error bodies and classifiers", run: classifyError },
   { name: "configuration", run: readConfig },
-  {
-    name: "credential files",
-    run: (source) => void parseCredentialFile(DECODER.decode(source.broken(CREDENTIALS))),
-  },
+  { name: "credential files", run: readCredentials },
   { name: "headers", run: filterHeaders },
   { name: "request translation", run: translateRequests },
   { name: "answer translation", run: translateAnswers },
   { name: "stream translation", run: translateStreams },
   { name: "times", run: readTimes },
+  { name: "answer heads", run: readHeads },
+  { name: "chunked bodies", run: readChunks },
+  { name: "content codings", run: unpack },
+  { name: "request targets", run: readTargets },
+  { name: "websocket frames", run: readFrames },
+  { name: "management queries", run: readQueries },
 ];
 
 function frameStream(source: Source): void {
@@ -154,18 +169,61 @@ function readConfig(source: Source): void {
     homeDir: "/home/x",
     get: () => undefined,
   });
-  if (!parsed.ok) {
-    promise(!JSON.stringify(parsed.mistakes).includes("SENT-secret"), "a mistake repeats a secret");
-  }
+  if (parsed.ok) return;
+  const told = JSON.stringify(parsed.mistakes);
+  promise(!SECRETS.some((secret) => told.includes(secret)), "a mistake repeats a secret");
 }
+
+function readCredentials(source: Source): void {
+  const parsed = parseCredentialFile(DECODER.decode(source.broken(CREDENTIALS)));
+  if (parsed.kind !== "credential") {
+    return promise(!JSON.stringify(parsed).includes("SENT-"), "a reason repeats a token");
+  }
+  const { record } = parsed;
+  const { email, tokens } = record;
+  if (email?.includes("@")) promise(maskEmail(email) !== email, "an e-mail address is shown whole");
+  promise(!(credentialOwner(record) ?? "").includes("SENT-"), "an account is named by its token");
+  fingerprintInput(tokens);
+  const copy = { path: "a", record };
+  promise(compareCopies(copy, copy) === 0, "a copy is newer than itself");
+}
+
+const NEVER_SENT = [
+  "cookie",
+  "transfer-encoding",
+  "connection",
+  "content-length",
+  "x-forwarded-for",
+  "te",
+  "via",
+];
+const NEVER_SHOWN = [
+  "set-cookie",
+  "transfer-encoding",
+  "connection",
+  "content-length",
+  "server",
+  "keep-alive",
+];
 
 function filterHeaders(source: Source): void {
   const headers = makeHeaders(source);
+  const listed = (headers.get("connection") ?? "").split(",").map((name) => name.trim().toLowerCase());
   const sent = filterRequestHeaders(headers);
-  for (const gone of ["cookie", "transfer-encoding", "connection", "content-length", "x-forwarded-for"]) {
-    promise(!sent.has(gone), `${gone} goes upstream`);
+  const shown = filterResponseHeaders(headers, false);
+  for (const gone of [...NEVER_SENT, ...listed]) {
+    promise(gone === "" || !hasName(sent, gone), `${gone} goes upstream`);
   }
-  promise(!filterResponseHeaders(headers, false).has("set-cookie"), "set-cookie goes to the client");
+  for (const gone of NEVER_SHOWN) promise(!shown.has(gone), `${gone} goes to the client`);
+  for (const kept of [sent, shown]) {
+    for (const [name, value] of kept) promise(!/[\r\n\0]/.test(name + value), "a header breaks its line");
+  }
+  readSessionSignals(headers, null);
+}
+
+/** What the list of a Connection header names need not be a name at all. */
+function hasName(headers: Headers, name: string): boolean {
+  return [...headers.keys()].includes(name);
 }
 
 function translateRequests(source: Source): void {
@@ -264,12 +322,4 @@ function parse(bytes: Bytes): JsonObject | null {
   } catch {
     return null;
   }
-}
-
-function equal(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((byte, index) => byte === b[index]);
-}
-
-function promise(kept: boolean, what: string): void {
-  if (!kept) throw new Error(`Broken promise: ${what}`);
 }
