@@ -21,7 +21,9 @@ export const HIDDEN = "(hidden)";
 const LONGEST_SHOWN = 80;
 /** A word that can be shown as a key: what a key looks like, not what a pasted token looks like. */
 const SHOWABLE_KEY = /^[A-Za-z][A-Za-z0-9_.-]{0,39}$/;
-const KNOWN_KEY_PREFIX = /^(?:sk|pk|rk|hf|gsk|ghp|xox[a-z]|bearer)[-_ ]|^eyJ|^AIza/i;
+/** Also behind another word: a forgotten comma makes one text of a value and the next key's. */
+const KNOWN_KEY_PREFIX =
+  /(?:^|[^A-Za-z0-9._-])(?:(?:sk|pk|rk|hf|gsk|ghp|xox[a-z]|bearer)[-_ ]|eyJ|AIza|(?:api-keys?|proxy-url)\s*:)/i;
 /** A run longer than any model name, id or UUID, and not longer than the tokens of the providers we know. */
 const TOKEN_SHAPE = /(?=[A-Za-z._-]*\d)[A-Za-z0-9._-]{40}/;
 

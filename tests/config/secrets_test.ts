@@ -33,6 +33,10 @@ const slips = [
   },
   { name: "no space after a colon of admin-api-key", text: `{ admin-api-key:${SECRET} }` },
   { name: "no space after a colon in block style", text: `port: 1\nadmin-api-key:${SECRET}\nhost: a` },
+  {
+    name: "no comma before a key without a space after its colon",
+    text: `providers: [{ accounts: [{ id: a api-key:${SECRET} }] }]`,
+  },
   { name: "a bare word in braces", text: `providers: [{ accounts: [{ id: a, ${SECRET} }] }]` },
   { name: "an unknown key", text: `adminapikey: ${SECRET}\nsecret: ${SECRET}\ntoken: [${SECRET}]` },
   { name: "an unknown key of an account", text: `providers: [{ accounts: [{ id: a, apikey: ${SECRET} }] }]` },
@@ -84,7 +88,13 @@ const pasted = [
 for (const key of pasted) {
   Deno.test(`parseConfig() does not show ${key.slice(0, 6)}… pasted at a place for other things`, () => {
     for (
-      const text of [`host: "${key}/"`, `models: [{ alias: a, provider: "${key}", model: m }]`, `"${key}": 1`]
+      const text of [
+        `host: "here ${key}"`,
+        `providers: [{ accounts: [{ id: a api-key:<html> ${key} }] }]`,
+        `host: "${key}/"`,
+        `models: [{ alias: a, provider: "${key}", model: m }]`,
+        `"${key}": 1`,
+      ]
     ) {
       const said = everythingSaid(text);
       assertEquals(said.includes(key), false, said);
