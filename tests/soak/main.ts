@@ -1,39 +1,33 @@
 /**
  * `deno task soak [--minutes N] [--seed S]`: the program as a process under mixed load, faults, reloads and kills.
  *
- * The simulated provider numbers everything: nothing may be lost or doubled, no acknowledged deadline forgotten, no
- * descriptor or memory may grow, and the event loop may not stall.
+ * The provider and the clients number everything: nothing may be lost or doubled, no acknowledged deadline forgotten,
+ * no descriptor or memory may grow, and the event loop of the process may not stall. Parts of a minute are allowed.
  */
-import {
-  created,
-  delta,
-  failed,
-  failure,
-  hangUp,
-  json,
-  numbered,
-  ok,
-  type Question,
-  type Reply,
-  reset,
-  rst,
-  stream,
-} from "../../lib/demo/simulated_replies.ts";
 import { createRandom } from "../../lib/runtime/chance.ts";
-import { ProcessRig } from "../support/process_rig.ts";
+import { startLagMeter } from "../../lib/runtime/lag_meter.ts";
+import { type HeapReading, inspectFlag, readHeap } from "../support/heap_probe.ts";
+import { freePort, ProcessRig } from "../support/process_rig.ts";
+import { Clients, pause } from "./clients.ts";
+import { type Footprint, judgeGrowth, readFootprint } from "./growth.ts";
+import { LagBook, readLag } from "./lag.ts";
+import { Deadlines, Ledger } from "./ledger.ts";
+import { PASSING, SoakUpstream, SPENT } from "./upstream.ts";
 
-const ACCOUNTS = ["A", "B", "C", "D"];
-/** Out of quota from the first minute on: after its one refusal nobody may ask it again, over every kill. */
-const SPENT = "Z";
-const STREAMS = 24;
+const ACCOUNTS = ["A", "B", "C", PASSING, SPENT];
+const STREAMS = 16;
 const SOCKETS = 6;
-/** Long enough that growth within one life can be seen. */
-const KILL_EVERY_MS = 240_000;
-const SAMPLE_MS = 5_000;
-/** Samples of a life's first minute are warm-up. */
-const WARM_SAMPLES = 12;
-const LAG_LIMIT_MS = 50;
-const GROWTH_LIMIT = 1.35;
+const CANCELLERS = 2;
+const BODIES = 1;
+const KILL_EVERY_MS = 180_000;
+/** The last life is the longest: growth shows only with time. */
+const KILLS_END_SHARE = 0.6;
+/** Time for a deadline to be stated and written down before the kill it must outlive. */
+const BEFORE_KILL_MS = 3_000;
+const RELOAD_EVERY_MS = 7_000;
+const SAMPLES_A_LIFE = 150;
+const SAMPLE_LEAST_MS = 2_000;
+const HEAPS_A_LIFE = 12;
 
 const option = (name: string, fallback: number): number => {
   const at = Deno.args.indexOf(`--${name}`);
@@ -41,279 +35,180 @@ const option = (name: string, fallback: number): number => {
 };
 const minutes = option("minutes", 30);
 const seed = option("seed", 1);
+if (!(minutes > 0)) throw new RangeError(`--minutes must be above 0, got ${minutes}`);
+const totalMs = minutes * 60_000;
 const random = createRandom(seed);
-const problems: string[] = [];
-const counts = {
-  streams: 0,
-  whole: 0,
-  failedTold: 0,
-  bodies: 0,
-  cancels: 0,
-  turns: 0,
-  socketsClosed: 0,
-  kills: 0,
-  reloads: 0,
-  refused: 0,
-};
-const lags: number[] = [];
-/** Footprints of the present life, one every few seconds. */
-let samples: { rssMb: number; descriptors: number }[] = [];
-let worstGrowth = { rss: 1, descriptors: 1 };
-let up = false;
+const ledger = new Ledger();
+const deadlines = new Deadlines(ledger);
+const life = { number: 0, up: false, over: false };
+let kills = 0;
+let reloads = 0;
+const lag = new LagBook();
+/** Of the present life. */
+let samples: Footprint[] = [];
+let heaps: (HeapReading & { atMs: number })[] = [];
 
-const rig = await ProcessRig.create([...ACCOUNTS, SPENT], {
-  "max-retry-interval": 5,
-  timeouts: { "idle-seconds": 30 },
-  logging: { level: "warn", format: "json" },
-});
-for (const name of ACCOUNTS) {
-  rig.provider.account(`SENT-tok-${name}`).otherwise({ kind: "dynamic", make: answer });
-}
-for (const name of ACCOUNTS) rig.provider.account(`SENT-tok-${name}`).websocket.otherwise(ok("turn"));
-rig.provider.account(`SENT-tok-${SPENT}`).otherwise(
-  failure(429, { type: "usage_limit_reached", headers: { "retry-after": "86400" } }),
-);
-rig.provider.account(`SENT-tok-${SPENT}`).websocket.otherwise(
-  failure(429, { type: "usage_limit_reached", headers: { "retry-after": "86400" } }),
-);
+const rig = await ProcessRig.create(ACCOUNTS, configOf(0));
+const upstream = new SoakUpstream(rig.provider, ledger, deadlines, random);
+const clients = new Clients(rig.url, ledger, upstream, random, () => life);
+const inspectPort = freePort();
+const ownLags: number[] = [];
+const ownMeter = startLagMeter((seconds) => ownLags.push(seconds));
+const beganAtMs = performance.now();
+const leftMs = (): number => beganAtMs + totalMs - performance.now();
 
-const endAtMs = performance.now() + minutes * 60_000;
-const running = (): boolean => performance.now() < endAtMs && problems.length === 0;
-await rig.start();
-up = true;
-// Every account is asked once, so that the spent one is known before the first kill.
-for (let turn = 0; turn < ACCOUNTS.length * 2 + 2; turn++) await ask({ stream: false });
-
+await start();
 await Promise.all([
-  ...Array.from({ length: STREAMS }, () => loop(streamOnce)),
-  ...Array.from({ length: SOCKETS }, () => loop(socketOnce)),
-  loop(bodyOnce),
-  loop(cancelOnce),
-  loop(reloadOnce),
-  loop(measureLag),
-  loop(sampleOnce),
+  ...Array.from({ length: STREAMS }, () => clients.run("stream")),
+  ...Array.from({ length: SOCKETS }, () => clients.run("socket")),
+  ...Array.from({ length: CANCELLERS }, () => clients.run("cancel")),
+  ...Array.from({ length: BODIES }, () => clients.run("body")),
   killNowAndThen(),
+  reloadNowAndThen(),
+  watchFootprint(),
+  watchHeap(),
+  endInTime(),
 ]);
-judgeLife();
-const spentHits = rig.provider.hitsOf(`SENT-tok-${SPENT}`).length;
-if (spentHits > 1) problems.push(`the spent account was asked ${spentHits} times`);
-lags.sort((a, b) => a - b);
-const lagMs = lags[Math.floor(lags.length * 0.99)] ?? 0;
-if (lagMs > LAG_LIMIT_MS) problems.push(`event-loop lag p99 is ${lagMs.toFixed(1)} ms`);
-if (/SENT-/.test(rig.stderr + rig.stdout)) problems.push("a secret is in the log");
-rig.signal("SIGTERM");
-const code = await rig.ended();
-if (code !== 0) problems.push(`it ended with ${code}`);
-await rig[Symbol.asyncDispose]();
-console.log(
-  JSON.stringify({
-    minutes,
-    seed,
-    ...counts,
-    lag_p99_ms: Number(lagMs.toFixed(1)),
-    growth: worstGrowth,
-    rss_mb: samples.at(-1)?.rssMb,
-    spent_hits: spentHits,
-  }),
-);
-for (const problem of problems) console.error(`FAILED: ${problem}`);
-if (problems.length === 0) {
-  console.log(`ok: ${minutes} minutes, nothing lost, nothing doubled, no deadline forgotten`);
-}
-Deno.exit(problems.length === 0 ? 0 : 1);
+await finish();
 
-/** What an account does with one call: mostly serves, sometimes fails in each of the ways there are. */
-function answer(question: Question): Reply {
-  if (question.json?.["stream"] === false || question.path.endsWith("/compact")) {
-    const bytes = typeof question.json?.["pad"] === "string" ? question.json["pad"].length : 0;
-    return json({ object: "response.compaction", output: [], bytes });
-  }
-  const dice = random.next();
-  if (dice < 0.72) {
-    return stream(
-      numbered({ chunks: 5 + Math.floor(random.next() * 40), everyMs: Math.floor(random.next() * 25) }),
-    );
-  }
-  if (dice < 0.78) return failure(503, { code: "server_is_overloaded" });
-  if (dice < 0.82) return failure(429, { type: "usage_limit_reached", headers: { "retry-after": "2" } });
-  if (dice < 0.86) return stream([created(), failed("server_error")]);
-  if (dice < 0.9) return stream([created(), delta("#1 "), rst()]);
-  if (dice < 0.94) return hangUp();
-  return reset();
-}
-
-/** Runs until the time is over; while the process is down it waits. */
-async function loop(once: () => Promise<void>): Promise<void> {
-  while (running()) {
-    if (!up) {
-      await pause(50);
-      continue;
-    }
-    try {
-      await once();
-    } catch {
-      // A connection that dies with the process is what a kill is.
-      await pause(100);
-    }
-  }
-}
-
-function ask(fields: Record<string, unknown>, init: RequestInit = {}): Promise<Response> {
-  return rig.call({ ...fields }, init);
-}
-
-async function streamOnce(): Promise<void> {
-  const answer = await ask({ stream: true });
-  if (answer.status !== 200) {
-    counts.refused++;
-    await answer.body?.cancel();
-    await pause(100 + random.next() * 400);
-    return;
-  }
-  const text = await answer.text();
-  counts.streams++;
-  const numbers = [...text.matchAll(/"delta":"#(\d+) "/g)].map((match) => Number(match[1]));
-  if (!numbers.every((number, index) => number === index + 1)) {
-    problems.push(`chunks out of order or doubled: ${numbers.join(",")}`);
-  }
-  const completed = text.match(/event: response\.completed/g)?.length ?? 0;
-  const failures = text.match(/event: response\.failed/g)?.length ?? 0;
-  if (completed + failures !== 1) {
-    problems.push(`a stream ended with ${completed} completed and ${failures} failed`);
-  }
-  if ((text.match(/event: response\.created/g)?.length ?? 0) !== 1) {
-    problems.push("a stream began not exactly once");
-  }
-  if (completed === 1) counts.whole++;
-  else counts.failedTold++;
-}
-
-async function bodyOnce(): Promise<void> {
-  const pad = "x".repeat(2_000_000 + Math.floor(random.next() * 6_000_000));
-  const answer = await fetch(`${rig.url}/v1/responses/compact`, {
-    method: "POST",
-    headers: { authorization: "Bearer SENT-key-client-1", "content-type": "application/json" },
-    body: JSON.stringify({ model: "m1", pad, stream: false }),
-  });
-  if (answer.status !== 200) {
-    counts.refused++;
-    await answer.body?.cancel();
-  } else {
-    const body = await answer.json();
-    if (body.bytes !== pad.length) problems.push(`a body of ${pad.length} arrived as ${body.bytes}`);
-    counts.bodies++;
-  }
-  await pause(300);
-}
-
-async function cancelOnce(): Promise<void> {
-  const abort = new AbortController();
-  const answer = await ask({ stream: true }, { signal: abort.signal });
-  const reader = answer.body?.getReader();
-  await reader?.read();
-  abort.abort();
-  await reader?.cancel().catch(() => {});
-  counts.cancels++;
-  await pause(50);
-}
-
-async function socketOnce(): Promise<void> {
-  const { default: WebSocket } = await import("ws");
-  const socket = new WebSocket(`${rig.url.replace("http", "ws")}/v1/responses`, {
-    headers: { authorization: "Bearer SENT-key-client-1" },
-  });
-  const { promise, resolve } = Promise.withResolvers<void>();
-  let turns = 0;
-  socket.on("error", () => resolve());
-  socket.on("unexpected-response", () => resolve());
-  socket.on("close", () => {
-    counts.socketsClosed++;
-    resolve();
-  });
-  socket.on("open", () => socket.send(JSON.stringify({ type: "response.create", model: "m1", input: [] })));
-  socket.on("message", (data: { toString(): string }) => {
-    if (!data.toString().includes("response.completed")) return;
-    counts.turns++;
-    if (++turns >= 5 || !running()) socket.close(1000);
-    else socket.send(JSON.stringify({ type: "response.create", model: "m1", input: [] }));
-  });
-  await Promise.race([promise, pause(20_000)]);
-  socket.terminate();
-  await pause(200);
-}
-
-async function reloadOnce(): Promise<void> {
-  await pause(7_000);
-  rig.writeConfig({
-    "max-retry-interval": 4 + (counts.reloads % 3),
-    timeouts: { "idle-seconds": 30 },
-    logging: { level: "warn", format: "json" },
-  });
-  if (counts.reloads % 2 === 0) rig.writeAccount("D");
-  else await Deno.remove(rig.folder.file("accounts/D.json")).catch(() => {});
-  counts.reloads++;
-}
-
-async function measureLag(): Promise<void> {
-  const began = performance.now();
-  const answer = await fetch(`${rig.url}/healthz`);
-  await answer.body?.cancel();
-  lags.push(performance.now() - began);
-  await pause(100);
+async function start(): Promise<void> {
+  await rig.start(undefined, { flags: [inspectFlag(inspectPort)] });
+  const answer = await fetch(`${rig.url}/healthz`).catch(() => null);
+  await answer?.body?.cancel();
+  if (answer?.status !== 200) ledger.problem(`it did not start: ${rig.stderr.slice(-500)}`);
+  life.up = true;
 }
 
 async function killNowAndThen(): Promise<void> {
-  while (running()) {
-    await pause(Math.min(KILL_EVERY_MS, Math.max(0, endAtMs - performance.now())));
-    if (!running() || endAtMs - performance.now() < 15_000) continue;
-    up = false;
-    judgeLife();
+  const everyMs = Math.min(KILL_EVERY_MS, totalMs / 4);
+  while (leftMs() - everyMs >= totalMs * (1 - KILLS_END_SHARE) && !life.over) {
+    await pauseWhileOn(everyMs - BEFORE_KILL_MS);
+    upstream.limitBeforeKill();
+    await pauseWhileOn(BEFORE_KILL_MS);
+    if (life.over) return;
+    life.up = false;
+    life.number++;
+    upstream.killed();
     rig.signal("SIGKILL");
     await rig.ended();
-    counts.kills++;
-    await rig.start();
-    await (await fetch(`${rig.url}/healthz`)).body?.cancel().catch(() =>
-      problems.push(`it did not start again: ${rig.stderr.slice(-500)}`)
-    );
-    up = true;
+    scanLog();
+    kills++;
+    lag.endLife();
+    samples = [];
+    heaps = [];
+    await start();
   }
 }
 
-async function sampleOnce(): Promise<void> {
-  await pause(SAMPLE_MS);
-  if (up) samples.push(await footprint());
-}
-
-/** Compares the end of a life with what it was after its first minute, under the same load. */
-function judgeLife(): void {
-  const warm = samples.slice(WARM_SAMPLES, WARM_SAMPLES + 6);
-  const late = samples.slice(-6);
-  if (samples.length >= WARM_SAMPLES + 12) {
-    const mean = (of: "rssMb" | "descriptors", list: typeof samples): number =>
-      list.reduce((sum, one) => sum + one[of], 0) / list.length;
-    const growth = {
-      rss: mean("rssMb", late) / mean("rssMb", warm),
-      descriptors: mean("descriptors", late) / mean("descriptors", warm),
-    };
-    if (growth.rss > worstGrowth.rss) worstGrowth = { ...worstGrowth, rss: Number(growth.rss.toFixed(2)) };
-    if (growth.descriptors > worstGrowth.descriptors) {
-      worstGrowth = { ...worstGrowth, descriptors: Number(growth.descriptors.toFixed(2)) };
-    }
-    if (growth.rss > GROWTH_LIMIT || growth.descriptors > GROWTH_LIMIT) {
-      problems.push(`a life grew: ${JSON.stringify(growth)}`);
-    }
+async function reloadNowAndThen(): Promise<void> {
+  while (!life.over) {
+    await pauseWhileOn(RELOAD_EVERY_MS);
+    rig.writeConfig(configOf(reloads));
+    if (reloads % 2 === 0) await Deno.remove(rig.folder.file(`accounts/${PASSING}.json`)).catch(() => {});
+    else rig.writeAccount(PASSING);
+    reloads++;
   }
-  samples = [];
 }
 
-async function footprint(): Promise<{ rssMb: number; descriptors: number }> {
-  const pid = rig.pid;
-  const status = await Deno.readTextFile(`/proc/${pid}/status`);
-  let descriptors = 0;
-  for await (const _entry of Deno.readDir(`/proc/${pid}/fd`)) descriptors++;
-  return { rssMb: Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024), descriptors };
+async function watchFootprint(): Promise<void> {
+  while (!life.over) {
+    await pauseWhileOn(Math.max(SAMPLE_LEAST_MS, totalMs / SAMPLES_A_LIFE / 4));
+    await whileUp(async () => {
+      const footprint = await readFootprint(rig.pid, performance.now());
+      const answer = await fetch(`${rig.url}/metrics`, {
+        headers: { authorization: "Bearer SENT-key-admin-1" },
+      });
+      const read = readLag(await answer.text());
+      samples.push(footprint);
+      lag.add(read, footprint);
+    });
+  }
 }
 
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
+/** A collection that is asked for stops the process for a moment: only as often as growth needs. */
+async function watchHeap(): Promise<void> {
+  while (!life.over) {
+    await pauseWhileOn(totalMs * (1 - KILLS_END_SHARE) / HEAPS_A_LIFE);
+    await whileUp(async () => {
+      heaps.push({ ...await readHeap(inspectPort), atMs: performance.now() });
+    });
+  }
+}
+
+/** A reading that a kill cuts short is none. */
+async function whileUp(read: () => Promise<void>): Promise<void> {
+  const { number, up } = life;
+  if (!up || life.over) return;
+  try {
+    await read();
+  } catch (error) {
+    if (life.up && life.number === number) ledger.problem(`the process could not be read: ${error}`);
+  }
+}
+
+async function endInTime(): Promise<void> {
+  while (leftMs() > 0 && ledger.problems.length === 0) await pause(100);
+  life.over = true;
+}
+
+async function finish(): Promise<void> {
+  ownMeter.stop();
+  const growth = judgeGrowth(samples, heaps);
+  for (const problem of growth?.problems ?? []) ledger.problem(problem);
+  if (lag.problem !== null) ledger.problem(lag.problem);
+  for (const violation of new Set(rig.provider.violations)) ledger.problem(violation);
+  rig.signal("SIGTERM");
+  const code = await rig.ended();
+  if (code !== 0) ledger.problem(`it ended with ${code}`);
+  scanLog();
+  const { size } = await Deno.stat(rig.folder.file("state/holdfast.db"));
+  await rig[Symbol.asyncDispose]();
+  console.log(JSON.stringify({
+    minutes: Number(((performance.now() - beganAtMs) / 60_000).toFixed(1)),
+    seed,
+    ...clients.counts,
+    upstream: upstream.counts,
+    kills,
+    reloads,
+    deadlines: { stated: deadlines.stated, over_kills: deadlines.overKills },
+    lag: {
+      ...lag.report(),
+      load_process_p99_ms: Number(
+        ((ownLags.sort((a, b) => a - b)[Math.floor(ownLags.length * 0.99)] ?? 0) * 1_000).toFixed(1),
+      ),
+    },
+    // Null: the last life was too short to say.
+    growth: growth === null
+      ? null
+      : { heap: growth.heap, resident: growth.resident, descriptors: growth.descriptors },
+    rss_mb: Math.round((samples.at(-1)?.residentBytes ?? 0) / 1_048_576),
+    heap_mb: heaps.map(({ usedBytes, buffersBytes }) => Math.round((usedBytes + buffersBytes) / 1_048_576)),
+    descriptors: samples.at(-1)?.descriptors,
+    database_kb: Math.round(size / 1_024),
+    load_average: Deno.loadavg().map((value) => Number(value.toFixed(1))),
+  }));
+  for (const problem of ledger.problems.slice(0, 20)) console.error(`FAILED: ${problem}`);
+  if (ledger.problems.length > 0) Deno.exit(1);
+  console.log(`ok: ${minutes} minutes, nothing lost, nothing doubled, no deadline forgotten`);
+  Deno.exit(0);
+}
+
+function scanLog(): void {
+  if (/SENT-/.test(rig.stderr + rig.stdout)) ledger.problem("a secret is in the log");
+}
+
+function configOf(version: number): Record<string, unknown> {
+  return {
+    "max-retry-interval": 4 + version % 3,
+    timeouts: { "first-byte-seconds": 5, "idle-seconds": 10 },
+    logging: { level: "warn", format: "json" },
+  };
+}
+
+/** Ends early when the run is over. */
+async function pauseWhileOn(ms: number): Promise<void> {
+  const untilMs = performance.now() + ms;
+  while (!life.over && performance.now() < untilMs) {
+    await pause(Math.min(100, Math.max(1, untilMs - performance.now())));
+  }
 }

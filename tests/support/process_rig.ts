@@ -15,6 +15,8 @@ const KNOCK_LIMIT_MS = 1_000;
 export interface ProcessLimits {
   /** Most descriptors the process may have open; not on Windows. */
   readonly descriptors?: number;
+  /** More flags of the runtime. */
+  readonly flags?: readonly string[];
 }
 
 export class ProcessRig implements AsyncDisposable {
@@ -96,7 +98,7 @@ export class ProcessRig implements AsyncDisposable {
   ): Promise<void> {
     this.stdout = "";
     this.stderr = "";
-    const command = [Deno.execPath(), "run", "-A", MAIN, ...args];
+    const command = [Deno.execPath(), "run", ...limits.flags ?? [], "-A", MAIN, ...args];
     const [program, ...rest] = limits.descriptors === undefined
       ? command
       : ["sh", "-c", `ulimit -n ${limits.descriptors} && exec "$@"`, "sh", ...command];
