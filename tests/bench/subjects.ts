@@ -38,7 +38,12 @@ export class Subjects {
     return subjects;
   }
 
-  start(name: SubjectName, fromSource = this.#fromSource): Promise<ServerProcess> {
+  /** @param flags  more flags of the runtime, for Holdfast. */
+  start(
+    name: SubjectName,
+    fromSource = this.#fromSource,
+    flags: readonly string[] = [],
+  ): Promise<ServerProcess> {
     const port = freePort();
     const log = `${this.#folder}/${name}-${++this.#count}.log`;
     const upstream = `http://127.0.0.1:${this.#upstream.port}`;
@@ -46,7 +51,9 @@ export class Subjects {
       const args = ["run", "-A", "--no-config", script("pass_through.ts"), String(port), upstream];
       return ServerProcess.start(args, port, "proxy", "/healthz", log);
     }
-    const program = fromSource ? ["run", "-A", `${ROOT}main.ts`] : ["run", ...FILE_FLAGS, this.#bundlePath];
+    const program = fromSource
+      ? ["run", ...flags, "-A", `${ROOT}main.ts`]
+      : ["run", ...flags, ...FILE_FLAGS, this.#bundlePath];
     const args = [...program, "serve", "--config", this.#configure(port, upstream)];
     return ServerProcess.start(args, port, "proxy", "/healthz", log);
   }
