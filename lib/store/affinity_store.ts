@@ -11,7 +11,8 @@ import type { Connection, Database } from "./database.ts";
 import { LruMap } from "./lru.ts";
 import { ACCOUNT } from "./pool_shapes.ts";
 
-const CACHED_BINDINGS = 131_072;
+/** About 280 bytes each. Every request may bring a new session, so this is filled sooner or later: 5 MB. */
+export const CACHED_BINDINGS = 16_384;
 /** Renewals held back before they are written without being asked for. */
 const PENDING_RENEWALS = 50_000;
 /** Beyond this many, a new session takes the place of those that would end first. */

@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import fc from "fast-check";
 import type { BindingRow } from "../../lib/ports.ts";
-import { type AffinityLimits, SqliteAffinityStore } from "../../lib/store/affinity_store.ts";
+import { type AffinityLimits, CACHED_BINDINGS, SqliteAffinityStore } from "../../lib/store/affinity_store.ts";
 import { type Database, openDatabase } from "../../lib/store/database.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
@@ -33,6 +33,23 @@ eachStore("bind() keeps the first writer, also when the second names another acc
   assertEquals(store.bind(binding("s", "b", NOW_MS + 1)), binding("s", "a"));
   assertEquals(store.get("s"), binding("s", "a"));
   assertEquals(store.count(), 2);
+});
+
+Deno.test("the store keeps 16,384 bindings in memory, those used last, however many there are", () => {
+  using database = openDatabase(":memory:");
+  // Bound by somebody who has nothing in memory; then all are looked up once, the first one once more.
+  const writer = new SqliteAffinityStore(database, { cached: 1 });
+  for (let at = 0; at <= CACHED_BINDINGS; at++) writer.bind(binding(`s${at}`, "a"));
+  const reader = new SqliteAffinityStore(database);
+  for (let at = 0; at < CACHED_BINDINGS; at++) reader.get(`s${at}`);
+  reader.get("s0");
+  reader.get(`s${CACHED_BINDINGS}`);
+  // What is answered now comes from memory.
+  database.write("normal", "empty the table", (connection) => connection.run("DELETE FROM binding"));
+  assertEquals(CACHED_BINDINGS, 16_384);
+  assertEquals(reader.get("s0")?.account, "a");
+  assertEquals(reader.get("s1"), null);
+  assertEquals(reader.get(`s${CACHED_BINDINGS}`)?.account, "a");
 });
 
 const ends: readonly { name: string; afterMs: number; want: string }[] = [
