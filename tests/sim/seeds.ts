@@ -22,4 +22,8 @@ export const KNOWN_SEEDS: readonly KnownSeed[] = [
     broke: "P31: on a clock set back, a page read back moved the test of credits in memory only",
   },
   { seed: 11122, broke: "ruling 20: on a clock set back, a page older than the refusal made that test due" },
+  {
+    seed: 2014385,
+    broke: "P3 as the referee had it: quota closes a provider until the end of a ladder whose jitter is free",
+  },
 ];

@@ -51,6 +51,10 @@ export function adoptCooldown(
   const want = oracle.cooldown;
   if (got !== null && want === null) adoptOpening(got, oracle, event, nowMs);
   if (got === null && want !== null && want.derived && oracle.lease === null) oracle.cooldown = null;
+  if (got === null || want === null || want.bounds === null) return;
+  if (got.untilMs < want.bounds.fromMs || got.untilMs > want.bounds.toMs) return;
+  want.untilMs = got.untilMs;
+  want.bounds = null;
 }
 
 function requireCooldown(view: ProviderView, oracle: ProviderOracle, event: PoolEvent, nowMs: number): void {

@@ -72,19 +72,29 @@ export class AccountOracle {
   }
 
   /** Latest end of everything timed that is live; now when nothing is. */
-  readyAtMs(model: ModelId | null, nowMs: number): number {
+  readyAtMs(
+    model: ModelId | null,
+    nowMs: number,
+    ladder: Pick<Spell, "untilMs"> | null = this.ladder,
+  ): number {
     let readyAtMs = nowMs;
-    const consider = (spell: Spell | null | undefined) => {
+    const consider = (spell: Pick<Spell, "untilMs"> | null | undefined) => {
       if (spell !== null && spell !== undefined) readyAtMs = Math.max(readyAtMs, spell.untilMs);
     };
     consider(this.deadline);
     consider(this.inferred);
-    consider(this.ladder);
+    consider(ladder);
     if (model !== null) {
       consider(this.modelDeadlines.get(model));
       consider(this.modelInferred.get(model));
     }
     return Math.max(readyAtMs, this.park.liveUntilMs(model, nowMs));
+  }
+
+  /** The same, when the ladder takes as long as its rule allows. */
+  latestReadyAtMs(model: ModelId | null, nowMs: number): number {
+    const toMs = this.ladder?.bounds?.toMs;
+    return this.readyAtMs(model, nowMs, toMs === undefined ? this.ladder : { untilMs: toMs });
   }
 
   /** True when the credits block, and nothing else, stands in the way, and its hour is over. */

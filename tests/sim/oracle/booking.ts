@@ -87,8 +87,7 @@ function bookOne(
   bookAccount(account, outcome, trial, oracle.ladderCapMs, nowMs);
   const isNews = outcome.kind === "limited" || account.ladder !== ladderBefore;
   if (!isNews || provider.cooldown !== null || !isOutOfQuota(account, nowMs)) return;
-  const closureMs = provider.quotaClosureMs(nowMs);
-  if (closureMs !== null) provider.openDerived(closureMs, "usage_window_exhausted", nowMs);
+  provider.closeForQuota("usage_window_exhausted", nowMs);
 }
 
 function isOutOfQuota(account: AccountOracle, nowMs: number): boolean {

@@ -62,15 +62,30 @@ export class ProviderOracle {
 
   /** C4: the first account's return when every account that may serve is out of quota; null when that is not so. */
   quotaClosureMs(nowMs: number): number | null {
-    let untilMs: number | null = null;
+    return this.#quotaClosure(nowMs)?.fromMs ?? null;
+  }
+
+  #quotaClosure(nowMs: number): { readonly fromMs: number; readonly toMs: number } | null {
+    let closure: { fromMs: number; toMs: number } | null = null;
     for (const account of this.accounts) {
       const block = account.block(null, nowMs);
       if (block === null || block.kind === "ladder") return null;
       if (block.untilMs === null) continue;
-      const readyAtMs = account.readyAtMs(null, nowMs);
-      untilMs = untilMs === null ? readyAtMs : Math.min(untilMs, readyAtMs);
+      const fromMs = account.readyAtMs(null, nowMs);
+      const toMs = account.latestReadyAtMs(null, nowMs);
+      closure = closure === null
+        ? { fromMs, toMs }
+        : { fromMs: Math.min(closure.fromMs, fromMs), toMs: Math.min(closure.toMs, toMs) };
     }
-    return untilMs;
+    return closure;
+  }
+
+  /** What a booking just made of the accounts: a ladder it began may end anywhere between its bounds, and so may this. */
+  closeForQuota(reason: string, nowMs: number): void {
+    const closure = this.#quotaClosure(nowMs);
+    if (closure === null) return;
+    this.openDerived(closure.fromMs, reason, nowMs);
+    if (closure.toMs > closure.fromMs) this.cooldown!.bounds = closure;
   }
 
   /** Stands for accounts that are all out of quota. */
