@@ -3,6 +3,7 @@
  *
  * Changes nothing. Gates are asked in the order of state-machine-facts 3.3.
  */
+import type { BlockKind } from "../core/decision.ts";
 import type { Target } from "../core/domain.ts";
 import { creditsProbeDue, recheckDue, strongestBlock } from "../core/eligibility.ts";
 import { readNetworkGate } from "../core/network_pause.ts";
@@ -169,11 +170,15 @@ function stickyStart(plan: RequestPlan, route: PlanRoute, nowMs: number): number
 
 /** True when the only thing against this account is what it was asked for, on every route but fallbacks. */
 export function isModelExcluded(plan: RequestPlan, slot: AccountSlot, nowMs: number): boolean {
-  const routes = plan.routes.filter((route) => !route.fallback && holds(route.provider, slot));
-  return routes.length > 0 &&
-    routes.every((route) =>
-      strongestBlock(slot.health, slot.account.enabled, route.target.model, nowMs) === "model_excluded"
-    );
+  const blocks = ordinaryBlocks(plan, slot, nowMs);
+  return blocks.length > 0 && blocks.every((block) => block === "model_excluded");
+}
+
+/** The strongest block of the account, for each route but fallbacks it may be asked on. */
+export function ordinaryBlocks(plan: RequestPlan, slot: AccountSlot, nowMs: number): (BlockKind | null)[] {
+  return plan.routes
+    .filter((route) => !route.fallback && holds(route.provider, slot))
+    .map(({ target }) => strongestBlock(slot.health, slot.account.enabled, target.model, nowMs));
 }
 
 /** Last of all: accounts whose own block is to be tested when nobody else can serve (rulings 1 and 20). */

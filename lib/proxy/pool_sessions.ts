@@ -6,7 +6,7 @@
 import type { AccountId } from "../core/domain.ts";
 import type { Outcome } from "../core/outcome.ts";
 import type { AccountSlot } from "../core/pool.ts";
-import { type Choice, isModelExcluded, ordinarySlot, pickThis } from "./pool_choice.ts";
+import { type Choice, isModelExcluded, ordinaryBlocks, ordinarySlot, pickThis } from "./pool_choice.ts";
 import type { PoolContext } from "./pool_context.ts";
 import type { LaunchState, RequestPlan } from "./request_plan.ts";
 
@@ -80,7 +80,7 @@ function mayMove(context: PoolContext, plan: RequestPlan, holder: AccountId, now
   if (slot.removed) return true;
   if (isModelExcluded(plan, slot, nowMs)) return false;
   const own = plan.outcomes.get(slot);
-  const isUnheard = own === undefined ? isOutOfReach(context, slot, nowMs) : saysNothing(own);
+  const isUnheard = own === undefined ? isOutOfReach(context, plan, slot, nowMs) : saysNothing(own);
   if (isUnheard) plan.unheard = holder;
   return !isUnheard;
 }
@@ -91,14 +91,16 @@ function saysNothing(outcome: Outcome): boolean {
     (outcome.kind === "transient" && outcome.cause === "egress_proxy");
 }
 
-/** The same, as other requests met it. */
-function isOutOfReach(context: PoolContext, slot: AccountSlot, nowMs: number): boolean {
-  const { ladder } = slot.health;
-  if (ladder !== null && ladder.untilMs > nowMs) {
-    if (ladder.reason === "no_response" || ladder.reason === "egress_proxy") return true;
-  }
+/** The same, as other requests met it. What the account said of itself, a limit for instance, counts for more. */
+function isOutOfReach(context: PoolContext, plan: RequestPlan, slot: AccountSlot, nowMs: number): boolean {
   const gate = context.records.provider(slot.account.provider).health.cooldown?.reason;
-  return gate === "network" || gate === "edge_block";
+  const isGated = gate === "network" || gate === "edge_block";
+  const { ladder } = slot.health;
+  const isUnheard = ladder?.reason === "no_response" || ladder?.reason === "egress_proxy";
+  return ordinaryBlocks(plan, slot, nowMs).every((block) => {
+    if (block === "model_excluded") return true;
+    return block === "ladder" ? isUnheard || isGated : block === null && isGated;
+  });
 }
 
 function move(

@@ -189,6 +189,18 @@ Deno.test("a later request of the session goes round an unheard account without 
   assertEquals(holder(driver), "b");
 });
 
+Deno.test("a limit of the account itself moves its session at once, also while it is out of reach", () => {
+  const driver = new Driver(["a", "b"]);
+  driver.session("s", OK);
+  // Two at a time on the account: one is lost, the other learns of the limit.
+  const [lost, limited] = [1, 2].map(() => driver.begin({ pinned: true, bound: "a", replay: "once" }));
+  const launches = [driver.launch(lost!), driver.launch(limited!)];
+  driver.settle(lost!, launches[0]!, outcomes.noResponse());
+  driver.settle(limited!, launches[1]!, outcomes.limitedUntil(driver.nowMs + HOUR_MS));
+  const launch = driver.launch(driver.begin({ session: "s", bound: "a" }));
+  assertEquals([launch.account, holder(driver)], ["b", "b"]);
+});
+
 Deno.test("a send lost on a pooled connection that cannot be repeated moves the session with a head only", () => {
   const driver = new Driver(["a", "b"]);
   driver.session("s", OK);

@@ -26,4 +26,5 @@ export const KNOWN_SEEDS: readonly KnownSeed[] = [
     seed: 2014385,
     broke: "P3 as the referee had it: quota closes a provider until the end of a ladder whose jitter is free",
   },
+  { seed: 2011544, broke: "P39: an outage kept a session that its account's own limit should have moved" },
 ];
