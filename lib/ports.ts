@@ -330,6 +330,8 @@ export interface AffinityStore {
     expiresAtMs: number,
   ): BindingRow;
   renew(session: string, expiresAtMs: number): void;
+  /** Accounts that bindings name or named. */
+  accounts(): readonly AccountId[];
   dropAccount(account: AccountId): void;
   /** @returns how many rows went; call again while it equals `limit`. */
   dropExpired(nowMs: number, limit: number): number;

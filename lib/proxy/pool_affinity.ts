@@ -70,6 +70,11 @@ export class SessionBindings {
     return this.#moved.has(session);
   }
 
+  /** Accounts that bindings name or named. */
+  accounts(): readonly AccountId[] {
+    return this.#store.accounts();
+  }
+
   dropAccount(account: AccountId): void {
     this.#store.dropAccount(account);
   }

@@ -342,11 +342,12 @@ export class PoolKeeper {
   #dropUnknown(): void {
     const { records, bindings } = this.#context;
     this.#restoring = false;
-    for (const account of this.#restored.keys()) {
-      records.push({ kind: "forget_account", account });
-      bindings.dropAccount(account);
-    }
+    for (const account of this.#restored.keys()) records.push({ kind: "forget_account", account });
     this.#restored.clear();
+    // Not only of accounts with rows of their own: a healthy one has none.
+    for (const account of bindings.accounts()) {
+      if (!records.accounts.has(account)) bindings.dropAccount(account);
+    }
     for (const provider of records.providers.values()) {
       if (provider.accounts.length === 0) records.setProvider(provider, HEALTHY_PROVIDER);
     }

@@ -122,6 +122,10 @@ export class SqliteAffinityStore implements AffinityStore {
     this.#renewals.clear();
   }
 
+  accounts(): readonly AccountId[] {
+    return [...this.#numbers.keys()];
+  }
+
   /** One row, however many sessions: theirs name a number that no longer exists, and go when they end. */
   dropAccount(account: AccountId): void {
     const number = this.#numbers.get(account);

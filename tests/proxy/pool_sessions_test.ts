@@ -244,6 +244,20 @@ Deno.test("a session does not follow the head of an account that was removed mea
   assertEquals([launch.account, holder(driver)], ["b", "a"]);
 });
 
+Deno.test("a session of an account that was removed while the process was down is free, and stays so when it returns", () => {
+  const driver = new Driver(["a", "b"]);
+  driver.affinity.bind({
+    session: "s",
+    account: "a",
+    createdAtMs: driver.nowMs,
+    expiresAtMs: driver.nowMs + HOUR_MS,
+  });
+  driver.restart([account("b")]);
+  assertEquals(holder(driver), null);
+  driver.restart([account("a"), account("b")]);
+  assertEquals(holder(driver), null);
+});
+
 Deno.test("a model exclusion moves no session, whatever else the account offers as a fallback (C34)", () => {
   const driver = new Driver(["a", "b"]);
   driver.session("s", OK, { targets: [{ provider: "codex", model: "m2" }] });

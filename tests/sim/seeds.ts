@@ -27,4 +27,5 @@ export const KNOWN_SEEDS: readonly KnownSeed[] = [
     broke: "P3 as the referee had it: quota closes a provider until the end of a ladder whose jitter is free",
   },
   { seed: 2011544, broke: "P39: an outage kept a session that its account's own limit should have moved" },
+  { seed: 2013862, broke: "P39: a session of an account that was removed while the process was down" },
 ];

@@ -174,6 +174,10 @@ export class MemoryAffinityStore implements AffinityStore {
     if (held !== undefined) this.#rows.set(session, { ...held, expiresAtMs });
   }
 
+  accounts(): readonly AccountId[] {
+    return [...new Set([...this.#rows.values()].map(({ account }) => account))];
+  }
+
   dropAccount(account: AccountId): void {
     for (const [session, row] of this.#rows) {
       if (row.account === account) this.#rows.delete(session);

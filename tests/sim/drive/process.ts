@@ -146,6 +146,7 @@ const NO_BINDINGS = {
     throw new Error("Cannot move a binding: there are none");
   },
   renew: () => {},
+  accounts: () => [],
   dropAccount: () => {},
   dropExpired: () => 0,
   count: () => 0,

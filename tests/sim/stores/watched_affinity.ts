@@ -58,6 +58,10 @@ export class WatchedAffinityStore implements AffinityStore {
     this.#store.renew(session, expiresAtMs);
   }
 
+  accounts(): readonly AccountId[] {
+    return this.#store.accounts();
+  }
+
   dropAccount(account: AccountId): void {
     this.#store.dropAccount(account);
   }
