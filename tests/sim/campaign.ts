@@ -1,13 +1,6 @@
 /** Many seeds over the cores of the machine, until one fails, all are done or enough requests were made. */
-import {
-  add,
-  type Block,
-  type BlockReport,
-  type Failure,
-  NO_TOTALS,
-  runBlock,
-  type Totals,
-} from "./block.ts";
+import { add, type Block, type BlockReport, type Failure, runBlock, type Totals } from "./block.ts";
+import { Place, readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
 import { beStrict } from "./findings.ts";
 import type { Options } from "./options.ts";
 
@@ -22,23 +15,17 @@ export interface CampaignResult {
   readonly nextSeed: number;
 }
 
-interface Checkpoint {
-  readonly nextSeed: number;
-  readonly totals: Totals;
-}
-
 export async function runCampaign(
   options: Options,
   progress: (totals: Totals) => void,
 ): Promise<CampaignResult> {
-  const saved = readCheckpoint(options.checkpoint);
-  const from = saved?.nextSeed ?? options.from;
+  const place = new Place(readCheckpoint(options.checkpoint, options));
+  const from = place.checkpoint.nextSeed;
   const endSeed = options.from + options.seeds;
-  let totals = saved?.totals ?? NO_TOTALS;
+  // What this run has seen, gaps or not; only what has none is kept.
+  let { totals } = place.checkpoint;
   let failure: Failure | null = null;
   let nextSeed = from;
-  const done = new Set<number>();
-  let doneUntil = from;
 
   const takeBlock = (): Block | null => {
     const isEnough = options.requests !== null && totals.requests >= options.requests;
@@ -48,13 +35,12 @@ export async function runCampaign(
     nextSeed += count;
     return block;
   };
-  const noteReport = ({ block, totals: more, failure: failed }: BlockReport) => {
+  const noteReport = (report: BlockReport) => {
+    const { totals: more, failure: failed } = report;
     totals = add(totals, more);
     if (failed !== null && (failure === null || failed.seed < failure.seed)) failure = failed;
-    done.add(block.from);
-    // Only what is done without a gap may be skipped by a later run.
-    while (failure === null && done.delete(doneUntil)) doneUntil = Math.min(doneUntil + BLOCK_SEEDS, endSeed);
-    writeCheckpoint(options.checkpoint, { nextSeed: doneUntil, totals });
+    place.note(report);
+    writeCheckpoint(options.checkpoint, place.checkpoint);
     progress(totals);
   };
 
@@ -62,7 +48,7 @@ export async function runCampaign(
     if (options.strict) beStrict();
     for (let block = takeBlock(); block !== null; block = takeBlock()) noteReport(runBlock(block));
   } else await runThreads(options.workers, takeBlock, noteReport);
-  return { totals, failure, nextSeed: doneUntil };
+  return { totals, failure, nextSeed: place.checkpoint.nextSeed };
 }
 
 async function runThreads(
@@ -91,18 +77,4 @@ function ask(worker: Worker, block: Block): Promise<BlockReport> {
     };
     worker.postMessage(block);
   });
-}
-
-function readCheckpoint(path: string | null): Checkpoint | null {
-  if (path === null) return null;
-  try {
-    return JSON.parse(Deno.readTextFileSync(path)) as Checkpoint;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return null;
-    throw error;
-  }
-}
-
-function writeCheckpoint(path: string | null, checkpoint: Checkpoint): void {
-  if (path !== null) Deno.writeTextFileSync(path, JSON.stringify(checkpoint));
 }

@@ -1,6 +1,5 @@
 /** A small share of what `deno task sim` does, with every test run. */
 import { assert, assertEquals } from "@std/assert";
-import { runCampaign } from "./campaign.ts";
 import { EventQueue } from "./event_queue.ts";
 import { INVARIANTS } from "./invariants.ts";
 import { parseOptions } from "./options.ts";
@@ -37,32 +36,6 @@ for (const plant of PLANTS) {
     assert(found !== null, `${plant.name} was not found`);
   });
 }
-
-Deno.test("runCampaign() goes on from its checkpoint, and runs no seed twice", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    const checkpoint = `${folder}/place.json`;
-    const options = parseOptions([
-      "--seeds",
-      "30",
-      "--workers",
-      "1",
-      "--store",
-      "memory",
-      "--checkpoint",
-      checkpoint,
-    ]);
-    if (typeof options === "string") throw new Error(options);
-    const seen: number[] = [];
-    await runCampaign({ ...options, seeds: 20 }, (totals) => seen.push(totals.seeds));
-    const result = await runCampaign(options, (totals) => seen.push(totals.seeds));
-    assertEquals(seen, [20, 30]);
-    assertEquals(result.nextSeed, 31);
-    assertEquals(result.failure, null);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-});
 
 Deno.test("INVARIANTS names P1 to P42, each with a check or a reason, and only checks that exist", async () => {
   const ids = INVARIANTS.map(({ id }) => id);
