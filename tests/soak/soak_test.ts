@@ -1,5 +1,5 @@
 /** The checkers of the soak themselves: each mistake it is there for is one it sees. */
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
 import {
   chunkText,
   Deadlines,
@@ -130,16 +130,19 @@ function footprint(atMs: number, given: Partial<Footprint> = {}): Footprint {
 }
 
 const lateness = [
-  { name: "in time", late: 0, starvedMs: 0, problem: false, judged: true },
-  { name: "late by itself", late: 50, starvedMs: 0, problem: true, judged: true },
-  { name: "late because it had no core", late: 50, starvedMs: 1_000, problem: false, judged: false },
-] as const;
-for (const { name, late, starvedMs, problem, judged } of lateness) {
+  { name: "in time", late: 10, starvedMs: 0, verdict: /^ok$/ },
+  { name: "in time although others had the core", late: 10, starvedMs: 9_000, verdict: /^ok$/ },
+  { name: "late by itself", late: 50, starvedMs: 0, verdict: /5\.00 %/ },
+  { name: "late with no more waiting than there always is", late: 50, starvedMs: 1_000, verdict: /5\.00 %/ },
+  { name: "late because others had the core", late: 50, starvedMs: 1_001, verdict: /^not judged/ },
+];
+for (const { name, late, starvedMs, verdict } of lateness) {
   Deno.test(`LagBook judges a loop that is ${name}`, () => {
     const book = new LagBook();
-    book.add(new Map([[0.05, 10], [Infinity, 10]]), footprint(0));
-    book.add(new Map([[0.05, 1_010 - late], [Infinity, 1_010]]), footprint(10_000, { starvedMs }));
-    assertEquals([book.problem !== null, book.isJudged], [problem, judged]);
+    book.add(new Map([[0.05, 0], [Infinity, 0]]), footprint(0));
+    book.add(new Map([[0.05, 1_000 - late], [Infinity, 1_000]]), footprint(10_000, { starvedMs }));
+    assertMatch(String(book.report()["verdict"]), verdict);
+    assertEquals(book.problem !== null, verdict.source.startsWith("5"));
   });
 }
 
@@ -150,7 +153,7 @@ Deno.test("LagBook adds up the lives of a process, each of which counts from zer
     book.add(new Map([[0.05, 301], [Infinity, 301]]), footprint(10_000));
     book.endLife();
   }
-  assertEquals([book.report()["samples"], book.report()["samples_of_all"]], [600, 602]);
+  assertEquals([book.report()["samples"], book.report()["fed_samples"]], [602, 600]);
 });
 
 /** A life of 400 s, sampled every 2 s, whose values are told by the time. */
