@@ -10,20 +10,24 @@ const BLOCK_SEEDS = 20;
 const THREADED_FROM_SEEDS = 60;
 
 export interface CampaignResult {
+  /** With what earlier runs of the same checkpoint did. */
   readonly totals: Totals;
+  /** Simulated requests of this run alone. */
+  readonly requestsHere: number;
   readonly failure: Failure | null;
   readonly nextSeed: number;
 }
 
 export async function runCampaign(
   options: Options,
-  progress: (totals: Totals) => void,
+  progress: (totals: Totals, requestsHere: number) => void,
 ): Promise<CampaignResult> {
   const place = new Place(readCheckpoint(options.checkpoint, options));
   const from = place.checkpoint.nextSeed;
   const endSeed = options.from + options.seeds;
   // What this run has seen, gaps or not; only what has none is kept.
   let { totals } = place.checkpoint;
+  const requestsBefore = requestsOf(totals);
   let failure: Failure | null = null;
   let nextSeed = from;
 
@@ -41,14 +45,19 @@ export async function runCampaign(
     if (failed !== null && (failure === null || failed.seed < failure.seed)) failure = failed;
     place.note(report);
     writeCheckpoint(options.checkpoint, place.checkpoint);
-    progress(totals);
+    progress(totals, requestsOf(totals) - requestsBefore);
   };
 
   if (options.workers === 1 || endSeed - from < THREADED_FROM_SEEDS) {
     if (options.strict) beStrict();
     for (let block = takeBlock(); block !== null; block = takeBlock()) noteReport(runBlock(block));
   } else await runThreads(options.workers, takeBlock, noteReport);
-  return { totals, failure, nextSeed: place.checkpoint.nextSeed };
+  const requestsHere = requestsOf(totals) - requestsBefore;
+  return { totals, requestsHere, failure, nextSeed: place.checkpoint.nextSeed };
+}
+
+function requestsOf({ requests, calmRequests }: Totals): number {
+  return requests + calmRequests;
 }
 
 async function runThreads(

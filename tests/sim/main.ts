@@ -42,13 +42,13 @@ async function main(args: readonly string[]): Promise<number> {
 async function campaign(options: Options): Promise<number> {
   const startedAtMs = performance.now();
   let toldAtMs = startedAtMs;
-  const { totals, failure } = await runCampaign(options, (soFar) => {
+  const { totals, requestsHere, failure } = await runCampaign(options, (soFar, requests) => {
     if (performance.now() - toldAtMs < PROGRESS_EVERY_MS) return;
     toldAtMs = performance.now();
-    console.log(`… ${tell(soFar, toldAtMs - startedAtMs)}`);
+    console.log(`… ${tell(soFar, requests, toldAtMs - startedAtMs)}`);
   });
   if (failure !== null) console.log(failure.story);
-  console.log(tell(totals, performance.now() - startedAtMs));
+  console.log(tell(totals, requestsHere, performance.now() - startedAtMs));
   if (!options.strict && OPEN_FINDINGS.length > 0) {
     console.log(`looked past ${OPEN_FINDINGS.length} open findings (--findings tells them)`);
   }
@@ -109,10 +109,10 @@ function showFindings(): number {
   return mended === 0 ? 0 : 1;
 }
 
-function tell(totals: Totals, tookMs: number): string {
+function tell(totals: Totals, requestsHere: number, tookMs: number): string {
   const { seeds, requests, calmRequests, launches, restarts, virtualMs } = totals;
   const number = (value: number) => Math.round(value).toLocaleString("en-GB");
-  const rate = (requests + calmRequests) / (tookMs / 1000);
+  const rate = requestsHere / (tookMs / 1000);
   return `${number(seeds)} seeds, ${number(requests)} requests (and ${
     number(calmRequests)
   } after all was mended), ` +
