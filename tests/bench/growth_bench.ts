@@ -9,7 +9,7 @@
  */
 import { measureTurns } from "./growth_measure.ts";
 import { BASE_REQUESTS, type Footprint, measureFootprints } from "./growth_memory.ts";
-import { type Allowed, groups } from "./growth_subjects.ts";
+import { type Allowed, BINDING_COUNTS, groups, QUICK_BINDING_COUNTS } from "./growth_subjects.ts";
 
 const DEFAULT_REQUESTS = 1_000_000;
 const QUICK_REQUESTS = 20_000;
@@ -53,7 +53,7 @@ async function main(args: readonly string[]): Promise<number> {
 function decide(quick: boolean): Line[] {
   using open = new DisposableStack();
   const lines: Line[] = [];
-  for (const { name, subjects, allowed } of groups(open)) {
+  for (const { name, subjects, allowed } of groups(open, quick ? QUICK_BINDING_COUNTS : BINDING_COUNTS)) {
     const micros = measureTurns(subjects, quick ? { batchMs: 2, batches: 3 } : { batchMs: 10, batches: 41 });
     const [first, last] = [micros[0]!, micros.at(-1)!];
     lines.push({
