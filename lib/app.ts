@@ -4,22 +4,11 @@
 import { openMetrics } from "./app_metrics.ts";
 import { diffConfig, listensBeyondLoopback } from "./config.ts";
 import type { Config } from "./config_types.ts";
-import { CODEX_PROVIDER } from "./core/model_resolution.ts";
-import type { DecisionRecord } from "./core/decision.ts";
-import type { ProviderId, ProviderKind } from "./core/domain.ts";
-import { descriptorFor } from "./providers/registry.ts";
-import type {
-  Clock,
-  CredentialFiles,
-  Dialer,
-  Digest,
-  Ids,
-  Inflate,
-  Random,
-  TokenIssuer,
-  Upstream,
-  UsageClient,
-} from "./ports.ts";
+import type { App, Outside } from "./app_types.ts";
+import type { ProviderId } from "./core/domain.ts";
+import { ensureSomeKey, StartRefused } from "./first_key.ts";
+import { providerEntries } from "./provider_entries.ts";
+import { startUpkeep } from "./upkeep.ts";
 import { AccountDirectory } from "./proxy/account_directory.ts";
 import { renderLocal } from "./protocol/answer.ts";
 import { AccountCredentials } from "./proxy/account_credentials.ts";
@@ -50,58 +39,11 @@ import { UsageRecorder } from "./proxy/usage_recorder.ts";
 import { createUserRoutes } from "./proxy/user_routes.ts";
 import { createWhyRoute } from "./proxy/why_route.ts";
 import { VERSION } from "./version.ts";
-import type { ProcessLog } from "./runtime/log.ts";
 import { SqliteAccountStore } from "./store/account_store.ts";
 import { SqliteAffinityStore } from "./store/affinity_store.ts";
-import type { Database } from "./store/database.ts";
 import { SqlitePoolStore } from "./store/pool_store.ts";
 
-/** Everything the outside world lends; `main.ts` brings the real ones, tests and the demo their own. */
-export interface Outside {
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly ids: Ids;
-  readonly digest: Digest;
-  readonly inflate: Inflate;
-  readonly log: ProcessLog;
-  readonly upstream: Upstream;
-  readonly dialer: Dialer;
-  /** A reloaded configuration may name another egress proxy. */
-  useProxy(proxyUrl: string): void;
-  readonly issuer: TokenIssuer;
-  readonly usagePages: UsageClient;
-  readonly files: CredentialFiles;
-  readonly database: Database;
-  /** Told of every finished request; absent where nobody collects traces. */
-  readonly trace?: (record: DecisionRecord) => void;
-}
-
-export interface App {
-  readonly url: string;
-  readonly server: RunningServer;
-  readonly pool: PoolRuntime;
-  readonly decisions: DecisionLog;
-  readonly recoverySlots: RecoverySlots;
-  readonly directory: AccountDirectory;
-  /** Made at this very start and never shown again; null on later starts or with configured keys. */
-  readonly firstRunKey: string | null;
-  /** Resolves with the cause when the process must end by itself (ruling 9). */
-  readonly failed: Promise<Error>;
-  /** Takes over another configuration. @throws StartRefused; then the old one stays. @returns the keys that need a restart to change. */
-  reload(config: Config): Promise<readonly string[]>;
-  /** Drains for at most `graceMs`, then ends what is left. Leaves the database closed. */
-  stop(graceMs: number): Promise<void>;
-}
-
-/** How often expired bindings, closed ledgers and old usage are removed, and renewals are written. */
-const UPKEEP_MS = 300_000;
-const RENEWAL_FLUSH_MS = 30_000;
 const UPKEEP_BATCH = 100;
-
-/** Refused before anything listens, e.g. an open listener without keys. */
-export class StartRefused extends Error {
-  override readonly name = "StartRefused";
-}
 
 /** @throws StartRefused, StoreFailure, Deno.errors.AddrInUse */
 export async function startApp(initial: Config, outside: Outside): Promise<App> {
@@ -424,69 +366,4 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
       database.close();
     },
   };
-}
-
-function providerEntries(config: Config): Map<ProviderId, ProviderEntry> {
-  const common = {
-    chatgptBaseUrl: config.chatgptBaseUrl,
-    userAgent: config.codexUserAgent,
-    betaFeatures: config.codexBetaFeatures,
-  };
-  const entries = new Map<ProviderId, ProviderEntry>();
-  const add = (
-    id: ProviderId,
-    kind: ProviderKind,
-    baseUrl: string,
-    plan: "general" | "coding" | null,
-  ): void => {
-    const descriptor = descriptorFor(kind);
-    if (descriptor !== null) {
-      entries.set(id, { descriptor, settings: { ...common, id, kind, baseUrl, plan } });
-    }
-  };
-  add(CODEX_PROVIDER, "codex", config.codexBaseUrl, null);
-  for (const provider of config.providers) add(provider.id, provider.kind, provider.baseUrl, provider.plan);
-  return entries;
-}
-
-/** Beyond loopback somebody must have been let in on purpose; on loopback the first start makes a key. */
-function ensureSomeKey(
-  config: Config,
-  accounts: SqliteAccountStore,
-  ids: Ids,
-  digest: Digest,
-): string | null {
-  if (config.apiKeys.length > 0 || accounts.users().length > 0) return null;
-  if (listensBeyondLoopback(config)) {
-    throw new StartRefused(
-      `Cannot listen on ${config.host}: it can be reached from other machines, so set "api-keys" or add a user first`,
-    );
-  }
-  if (accounts.firstRunKeyHash() !== null) return null;
-  const key = `hf_${ids.secret(24)}`;
-  accounts.saveFirstRunKeyHash(digest.sha256(key));
-  return key;
-}
-
-function startUpkeep(
-  clock: Clock,
-  clean: () => void,
-  flush: () => void,
-  fatal: (error: unknown) => void,
-): { stop(): void } {
-  let cleanAtMs = clock.now() + UPKEEP_MS;
-  let scheduled = clock.schedule(clock.now() + RENEWAL_FLUSH_MS, run);
-  function run(): void {
-    try {
-      flush();
-      if (clock.now() >= cleanAtMs) {
-        cleanAtMs = clock.now() + UPKEEP_MS;
-        clean();
-      }
-    } catch (error) {
-      return fatal(error);
-    }
-    scheduled = clock.schedule(clock.now() + RENEWAL_FLUSH_MS, run);
-  }
-  return { stop: () => scheduled.cancel() };
 }

@@ -1,7 +1,8 @@
 /**
  * `holdfast demo`: real requests through the real proxy, over four simulated accounts, told as they happen.
  */
-import { type App, startApp } from "../app.ts";
+import { startApp } from "../app.ts";
+import type { App } from "../app_types.ts";
 import { type ConfigEnvironment, parseConfig } from "../config.ts";
 import type { Config } from "../config_types.ts";
 import type { DecisionRecord } from "../core/decision.ts";

@@ -1,7 +1,7 @@
 /**
  * The real outside world of a configuration: clock, chance, log, network, disk.
  */
-import type { Outside } from "../app.ts";
+import type { Outside } from "../app_types.ts";
 import type { Config } from "../config_types.ts";
 import { traceDecision } from "../proxy/trace_spans.ts";
 import { createIds, createRandom } from "../runtime/chance.ts";

@@ -1,7 +1,9 @@
 /**
  * `holdfast serve`: the proxy until a signal ends it.
  */
-import { type App, startApp, StartRefused } from "../app.ts";
+import { startApp } from "../app.ts";
+import type { App } from "../app_types.ts";
+import { StartRefused } from "../first_key.ts";
 import type { Config } from "../config_types.ts";
 import { StoreFailure } from "../ports.ts";
 import { clientSettings } from "./client_settings.ts";

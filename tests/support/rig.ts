@@ -3,7 +3,8 @@
  *
  * Every rig checks at its end that nothing it used as a secret shows in its log, and that the script was played.
  */
-import { type App, type Outside, startApp } from "../../lib/app.ts";
+import { startApp } from "../../lib/app.ts";
+import type { App, Outside } from "../../lib/app_types.ts";
 import { unsignedToken } from "../../lib/demo/demo_accounts.ts";
 import { parseConfig } from "../../lib/config.ts";
 import type { Config } from "../../lib/config_types.ts";
