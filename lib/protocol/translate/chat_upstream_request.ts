@@ -6,6 +6,7 @@ import { type FlatTool, type HubToolChoice, readHubToolChoice, readHubTools } fr
 import { readHubTurns } from "./hub_turns.ts";
 import { defined, isObject, type JsonObject, readList, readText } from "./json.ts";
 import type { FieldRules, TranslationReport } from "./report.ts";
+import { RESPONSES_ONLY_FIELDS } from "./responses_only_fields.ts";
 import type { HubRequest } from "./sides.ts";
 import { quirksOf, type TargetQuirks } from "./targets.ts";
 import type { TranslateContext } from "./translator.ts";
@@ -14,9 +15,6 @@ import type {
   ChatCompletionTool,
   ChatCompletionToolChoiceOption,
 } from "./wire_types.ts";
-
-const STORED = "the state it names is stored upstream";
-const BOOKKEEPING = "bookkeeping that changes no answer";
 
 /** What becomes of every hub field on its way to a chat upstream. */
 export const CHAT_UPSTREAM_FIELDS: FieldRules = {
@@ -43,21 +41,7 @@ export const CHAT_UPSTREAM_FIELDS: FieldRules = {
   prompt_cache_options: { kind: "carried", as: "prompt_cache_options (OpenAI platform)" },
   prompt_cache_retention: { kind: "carried", as: "prompt_cache_retention (OpenAI platform)" },
   service_tier: { kind: "carried", as: "service_tier (OpenAI platform)" },
-  store: { kind: "default_only", defaults: [false, true], why: STORED },
-  stream_options: { kind: "hint", why: BOOKKEEPING },
-  client_metadata: { kind: "hint", why: BOOKKEEPING },
-  background: {
-    kind: "default_only",
-    defaults: [false],
-    why: "background answers are the Responses API's own",
-  },
-  truncation: { kind: "default_only", defaults: ["disabled"], why: "nothing upstream shortens the input" },
-  previous_response_id: { kind: "refused", why: STORED },
-  conversation: { kind: "refused", why: STORED },
-  prompt: { kind: "refused", why: STORED },
-  max_tool_calls: { kind: "refused", why: "no counterpart in the other protocol" },
-  context_management: { kind: "refused", why: "no counterpart in the other protocol" },
-  moderation: { kind: "refused", why: "no counterpart in the other protocol" },
+  ...RESPONSES_ONLY_FIELDS,
 };
 
 /** Hints that only the OpenAI platform takes; other hosts may refuse fields they do not know. */

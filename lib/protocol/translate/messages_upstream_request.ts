@@ -19,9 +19,8 @@ import type { HubRequest } from "./sides.ts";
 import { quirksOf } from "./targets.ts";
 import type { TranslateContext } from "./translator.ts";
 import { messagesSearchTool } from "./web_search.ts";
+import { RESPONSES_ONLY_FIELDS } from "./responses_only_fields.ts";
 
-const STORED = "the state it names is stored upstream";
-const BOOKKEEPING = "bookkeeping that changes no answer";
 const OWN_CACHE = "Anthropic marks what it caches in the request";
 
 /** What becomes of every hub field on its way to an Anthropic upstream. */
@@ -48,22 +47,8 @@ export const MESSAGES_UPSTREAM_FIELDS: FieldRules = {
   include: { kind: "carried", as: "nothing; log probabilities are refused" },
   prompt_cache_options: { kind: "hint", why: OWN_CACHE },
   prompt_cache_retention: { kind: "hint", why: OWN_CACHE },
-  store: { kind: "default_only", defaults: [false, true], why: STORED },
-  stream_options: { kind: "hint", why: BOOKKEEPING },
-  client_metadata: { kind: "hint", why: BOOKKEEPING },
   top_logprobs: { kind: "default_only", defaults: [0], why: "Anthropic reports no log probabilities" },
-  background: {
-    kind: "default_only",
-    defaults: [false],
-    why: "background answers are the Responses API's own",
-  },
-  truncation: { kind: "default_only", defaults: ["disabled"], why: "nothing upstream shortens the input" },
-  previous_response_id: { kind: "refused", why: STORED },
-  conversation: { kind: "refused", why: STORED },
-  prompt: { kind: "refused", why: STORED },
-  max_tool_calls: { kind: "refused", why: "no counterpart in the other protocol" },
-  context_management: { kind: "refused", why: "no counterpart in the other protocol" },
-  moderation: { kind: "refused", why: "no counterpart in the other protocol" },
+  ...RESPONSES_ONLY_FIELDS,
 };
 
 /** Anthropic demands a limit; this one every current model can keep. */
