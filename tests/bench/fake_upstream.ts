@@ -1,14 +1,16 @@
 /**
  * The upstream of the benchmark: answers from memory over raw sockets, so that it is never what is measured.
  *
- * What it answers depends on the request alone. `…/responses` streams events for as long as the client stays; any
- * other path gives a JSON document, of the size that the model names: `bench`, `answer-1048576`. The first request for
+ * What it answers depends on the request alone. `…/responses` streams events for as long as the client stays, for the
+ * model `at-once-1000` beginning with that many bytes of them, for `quiet-1000` with nothing after these; any other path gives a JSON document, of the size that the model names: `bench`, `answer-1048576`. The first request for
  * a model called `refused-…` is refused as a model the account does not have, the second one is served.
  */
 const PORT = Number(Deno.args[0]);
 /** Between two chunks of one stream: 50 a second. */
 const CHUNK_EVERY_MS = 20;
 const TICK_MS = 1;
+/** Bytes that come at once, and whether more follow. */
+const BEGINNING = /^(at-once|quiet)-(\d+)$/;
 
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder("latin1");
@@ -59,8 +61,12 @@ async function serve(connection: Deno.TcpConn): Promise<void> {
       const headEnd = look.indexOf("\r\n\r\n");
       if (headEnd >= 0) wanted = headEnd + 4 + Number(/\ncontent-length: *(\d+)/i.exec(look)?.[1] ?? 0);
     } while (wanted < 0 || filled < wanted);
-    if (/^POST [^ ]*\/responses /.test(look)) return await stream(connection);
-    await writeAll(connection, jsonAnswer(/"model":"([^"]+)"/.exec(look)?.[1] ?? ""));
+    const model = /"model":"([^"]+)"/.exec(look)?.[1] ?? "";
+    if (/^POST [^ ]*\/responses /.test(look)) return await stream(connection, model);
+    if (look.startsWith("POST /end ")) {
+      await Promise.allSettled(wheel.flatMap((slot) => [...slot]).map(complete));
+    }
+    await writeAll(connection, jsonAnswer(model));
   }
 }
 
@@ -109,7 +115,7 @@ function answer(status: string, body: string): Uint8Array {
   );
 }
 
-async function stream(connection: Deno.TcpConn): Promise<void> {
+async function stream(connection: Deno.TcpConn, model: string): Promise<void> {
   const slot = wheel[streamCount++ % wheel.length]!;
   const own: Stream = { connection, dueChunks: 0, writing: false };
   try {
@@ -117,7 +123,12 @@ async function stream(connection: Deno.TcpConn): Promise<void> {
     await connection.write(
       chunk('event: response.created\ndata: {"type":"response.created","response":{"id":"resp_bench"}}\n\n'),
     );
-    slot.add(own);
+    const beginning = BEGINNING.exec(model);
+    if (beginning !== null) {
+      const event = deltaEvent();
+      await writeAll(connection, chunk(event.repeat(Math.ceil(Number(beginning[2]) / event.length))));
+    }
+    if (beginning?.[1] !== "quiet") slot.add(own);
     // A client says nothing more until it leaves.
     while (await connection.read(new Uint8Array(64)) !== null);
   } finally {
@@ -142,9 +153,7 @@ async function writeDue(due: Stream): Promise<void> {
   due.writing = true;
   try {
     while (due.dueChunks > 0) {
-      const now = Math.round((performance.timeOrigin + performance.now()) * 1_000);
-      const event = `event: response.output_text.delta\ndata: {"type":"response.output_text.delta",` +
-        `"item_id":"msg_bench","output_index":0,"content_index":0,"delta":"@${now} and then "}\n\n`;
+      const event = deltaEvent();
       const count = due.dueChunks;
       due.dueChunks = 0;
       await writeAll(due.connection, count === 1 ? chunk(event) : chunk(event.repeat(count)));
@@ -153,6 +162,24 @@ async function writeDue(due: Stream): Promise<void> {
     due.dueChunks = -Infinity;
   }
   due.writing = false;
+}
+
+/** The terminal and the end of the body, after whatever is being written. */
+async function complete(stream: Stream): Promise<void> {
+  for (const slot of wheel) slot.delete(stream);
+  while (stream.writing) await new Promise((resolve) => setTimeout(resolve, TICK_MS));
+  const response = { id: "resp_bench", status: "completed", output: [] };
+  const data = JSON.stringify({ type: "response.completed", response });
+  await writeAll(stream.connection, chunk(`event: response.completed\ndata: ${data}\n\n`));
+  await writeAll(stream.connection, ENCODER.encode("0\r\n\r\n"));
+  close(stream.connection);
+}
+
+/** Says when it was made, µs. */
+function deltaEvent(): string {
+  const now = Math.round((performance.timeOrigin + performance.now()) * 1_000);
+  return `event: response.output_text.delta\ndata: {"type":"response.output_text.delta",` +
+    `"item_id":"msg_bench","output_index":0,"content_index":0,"delta":"@${now} and then "}\n\n`;
 }
 
 function chunk(text: string): Uint8Array {

@@ -4,6 +4,8 @@ import { fromFileUrl } from "../support/paths.ts";
 import { BENCH_KEY } from "./load_request.ts";
 import { freePort, script, ServerProcess } from "./processes.ts";
 
+export const BENCH_ADMIN_KEY = "SENT-key-admin-bench";
+
 export type SubjectName = "pass-through" | "holdfast";
 
 const ROOT = fromFileUrl(new URL("../../", import.meta.url));
@@ -38,11 +40,15 @@ export class Subjects {
     return subjects;
   }
 
-  /** @param flags  more flags of the runtime, for Holdfast. */
+  /**
+   * @param flags  more flags of the runtime, for Holdfast.
+   * @param keys  configuration of Holdfast beside what every run has.
+   */
   start(
     name: SubjectName,
     fromSource = this.#fromSource,
     flags: readonly string[] = [],
+    keys: Readonly<Record<string, unknown>> = {},
   ): Promise<ServerProcess> {
     const port = freePort();
     const log = `${this.#folder}/${name}-${++this.#count}.log`;
@@ -54,8 +60,14 @@ export class Subjects {
     const program = fromSource
       ? ["run", ...flags, "-A", `${ROOT}main.ts`]
       : ["run", ...flags, ...FILE_FLAGS, this.#bundlePath];
-    const args = [...program, "serve", "--config", this.#configure(port, upstream)];
+    const args = [...program, "serve", "--config", this.#configure(port, upstream, keys)];
     return ServerProcess.start(args, port, "proxy", "/healthz", log);
+  }
+
+  /** Completes every stream that is under way. */
+  async endStreams(): Promise<void> {
+    const answer = await fetch(`http://127.0.0.1:${this.#upstream.port}/end`, { method: "POST" });
+    await answer.body?.cancel();
   }
 
   async close(): Promise<void> {
@@ -76,7 +88,7 @@ export class Subjects {
   }
 
   /** Two accounts, a client key, an empty database; every other key as it comes. */
-  #configure(port: number, upstream: string): string {
+  #configure(port: number, upstream: string, keys: Readonly<Record<string, unknown>>): string {
     const folder = `${this.#folder}/${this.#count}`;
     Deno.mkdirSync(`${folder}/accounts`, { recursive: true });
     for (const name of ["anna", "bert"]) {
@@ -93,11 +105,12 @@ export class Subjects {
         "auth-dir": `${folder}/accounts`,
         database: { path: `${folder}/state/holdfast.db` },
         "api-keys": [BENCH_KEY],
-        "admin-api-key": "SENT-key-admin-bench",
+        "admin-api-key": BENCH_ADMIN_KEY,
         "proxy-url": "direct",
         "codex-base-url": `${upstream}/backend-api/codex`,
         "chatgpt-base-url": `${upstream}/backend-api`,
         logging: { level: "info", format: "json" },
+        ...keys,
       }),
     );
     return path;

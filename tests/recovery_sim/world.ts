@@ -5,6 +5,7 @@ import { CODEX_PROVIDER } from "../../lib/core/model_resolution.ts";
 import type { Account } from "../../lib/core/domain.ts";
 import type { Credential, Ids } from "../../lib/ports.ts";
 import { descriptorFor } from "../../lib/providers/registry.ts";
+import { BodyWatch } from "../../lib/proxy/body_pace.ts";
 import { CancelWatch } from "../../lib/proxy/cancel_watch.ts";
 import { DecisionLog } from "../../lib/proxy/decision_log.ts";
 import type { Credentials, HandlerDeps, ProviderEntry, UsableCredential } from "../../lib/proxy/deps.ts";
@@ -77,6 +78,7 @@ export function openWorld(scene: Scene, script: Playwright, options: WorldOption
   const fatal: unknown[] = [];
   const decisions = new DecisionLog();
   const cancelWatch = new CancelWatch(clock);
+  const bodyWatch = new BodyWatch(clock);
   const running = new Set<AbortController>();
   const requestIds: string[] = [];
   const accounts = refusing<HandlerDeps["accounts"]>("account store");
@@ -97,6 +99,7 @@ export function openWorld(scene: Scene, script: Playwright, options: WorldOption
     accounts,
     decisions,
     cancelWatch,
+    bodyWatch,
     recoverySlots: slots,
     usage: new UsageRecorder(accounts, clock, () => false, (error) => void fatal.push(error)),
     traffic: new Traffic(),
@@ -127,7 +130,10 @@ export function openWorld(scene: Scene, script: Playwright, options: WorldOption
     running,
     fatal,
     requestIds,
-    close: () => cancelWatch.close(),
+    close: () => {
+      cancelWatch.close();
+      bodyWatch.close();
+    },
   };
 }
 
