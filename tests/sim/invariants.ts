@@ -1,17 +1,15 @@
 /**
- * The invariants of state-machine-facts 6, and who looks after each: a check of this simulation, or another test where
- * bytes are what counts.
+ * The invariants of state-machine-facts 6, and who looks after each: a check of this simulation, of the one of streams
+ * where bytes are what counts, or another test.
  */
 export interface Invariant {
   readonly id: string;
   readonly holds: string;
-  /** `file#function` below `tests/sim`; empty when the pool alone cannot show it. */
+  /** `file#function` from `tests/sim`; empty when no simulation can show it. What needs bytes is in `recovery_sim`. */
   readonly checks: readonly string[];
   /** Where else, or why only in part. */
   readonly note?: string;
 }
-
-const RELAY = "bytes: the simulation of recovered streams shows it";
 
 export const INVARIANTS: readonly Invariant[] = [
   {
@@ -51,14 +49,32 @@ export const INVARIANTS: readonly Invariant[] = [
     holds: "nothing is launched after the client's first byte",
     checks: ["checks/launch_checks.ts#requireLaunchAllowed"],
   },
-  { id: "P8", holds: "the winner's bytes once, no loser's", checks: [], note: RELAY },
-  { id: "P9", holds: "a stream that failed open is the upstream's bytes", checks: [], note: RELAY },
-  { id: "P10", holds: "buffers and recovery slots are bounded and freed", checks: [], note: RELAY },
+  {
+    id: "P8",
+    holds: "the winner's bytes once, no loser's",
+    checks: ["../recovery_sim/checks/delivery.ts#checkDelivery"],
+  },
+  {
+    id: "P9",
+    holds: "a stream that failed open is the upstream's bytes",
+    checks: [
+      "../recovery_sim/checks/delivery.ts#checkDelivery",
+      "../recovery_sim/checks/bookings.ts#checkBookings",
+    ],
+  },
+  {
+    id: "P10",
+    holds: "buffers and recovery slots are bounded and freed",
+    checks: ["../recovery_sim/checks/slots.ts#checkSlots"],
+  },
   {
     id: "P11",
     holds: "a cancelled request launches, blames and holds nothing",
-    checks: ["referee/agreement.ts#Agreement", "checks/launch_checks.ts#requireLaunchAllowed"],
-    note: "that no body is written is a test of the relay",
+    checks: [
+      "referee/agreement.ts#Agreement",
+      "checks/launch_checks.ts#requireLaunchAllowed",
+      "../recovery_sim/checks/bookings.ts#checkBookings",
+    ],
   },
   {
     id: "P12",
@@ -114,7 +130,11 @@ export const INVARIANTS: readonly Invariant[] = [
   {
     id: "P21",
     holds: "a dropped recovery attempt leaves no mark; a slot leaves one",
-    checks: ["referee/attempts.ts#takeEnd", "referee/agreement.ts#Agreement"],
+    checks: [
+      "referee/attempts.ts#takeEnd",
+      "referee/agreement.ts#Agreement",
+      "../recovery_sim/checks/bookings.ts#checkBookings",
+    ],
   },
   {
     id: "P22",
@@ -208,7 +228,11 @@ export const INVARIANTS: readonly Invariant[] = [
       "checks/binding_checks.ts#requireBindingWritesAllowed",
     ],
   },
-  { id: "P40", holds: "recovery off changes no byte", checks: [], note: RELAY },
+  {
+    id: "P40",
+    holds: "recovery off changes no byte",
+    checks: ["../recovery_sim/checks/slots.ts#checkSlots", "../recovery_sim/run_scene.ts#runScene"],
+  },
   {
     id: "P41",
     holds: "an override ends half an hour after the last success, and at a 429",

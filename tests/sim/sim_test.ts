@@ -45,7 +45,10 @@ Deno.test("INVARIANTS names P1 to P42, each with a check or a reason, and only c
     for (const check of checks) {
       const [file, name] = check.split("#");
       const text = await Deno.readTextFile(new URL(file!, import.meta.url));
-      assert(new RegExp(`export (?:function|class) ${name}\\b`).test(text), `${id}: there is no ${check}`);
+      assert(
+        new RegExp(`export (?:(?:async )?function|class) ${name}\\b`).test(text),
+        `${id}: there is no ${check}`,
+      );
     }
   }
 });
