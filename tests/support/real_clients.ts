@@ -86,6 +86,8 @@ export interface ClaudeOptions {
   readonly model: string;
   readonly folder: string;
   readonly args?: readonly string[];
+  /** How often it sends a failed request again by itself; its own default is 10. */
+  readonly retries?: number;
 }
 
 /** One `claude -p` turn in a home and a working folder of its own. */
@@ -99,6 +101,7 @@ export async function runClaude(options: ClaudeOptions, prompt: string): Promise
     ANTHROPIC_BASE_URL: options.proxyUrl,
     ANTHROPIC_AUTH_TOKEN: options.key,
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+    ...(options.retries === undefined ? {} : { CLAUDE_CODE_MAX_RETRIES: `${options.retries}` }),
     IS_SANDBOX: "1",
   });
 }
