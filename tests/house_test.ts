@@ -108,3 +108,59 @@ Deno.test("no file of lib/ is left unfinished or names the machine it was made o
   );
   assertEquals(wrong.map(({ path }) => path), []);
 });
+
+/** Files in which a caller's key, cookie or state is looked at. */
+const KEY_READERS = [
+  "lib/cli/callback_server.ts",
+  "lib/proxy/admin_sessions.ts",
+  "lib/proxy/admission.ts",
+  "lib/proxy/management.ts",
+  "lib/proxy/own_tokens.ts",
+  "lib/proxy/status.ts",
+  "lib/proxy/user_routes.ts",
+];
+
+const SECRET = "\\b(?:[a-z]*[kK]ey|token|secret|session|cookie|state)";
+
+/** Comparisons of something secret with anything but nothing. */
+function secretsCompared(code: string): string[] {
+  const patterns = [
+    `${SECRET} *[!=]==? *([^\\s;)]+)`,
+    `([^\\s(!]+) *[!=]==? *${SECRET}\\b`,
+    `${SECRET}\\.(?:startsWith|endsWith|includes|localeCompare)\\(([^)]*)`,
+  ];
+  return patterns.flatMap((pattern) => [...code.matchAll(new RegExp(pattern, "g"))])
+    .filter(([, other]) => !/^(?:null|undefined|"")$/.test(other!))
+    .map(([found]) => found);
+}
+
+Deno.test("the search for compared secrets finds them", () => {
+  const found = [
+    "if (key !== null && key === wanted) {}",
+    "return wanted === token;",
+    "key.startsWith(wanted)",
+    'adminKey !== header.get("x")',
+    "if (id === null || cookie == theirs) {}",
+  ].map((code) => secretsCompared(code).length);
+  assertEquals(found, [1, 1, 1, 1, 1]);
+});
+
+Deno.test("whatever a caller shows as a key is compared as a digest, in constant time, and nowhere else", () => {
+  const readers = files.filter(({ text }) => /readClientKey\(|readCookie\(|digest\.equal\(/.test(text));
+  assertEquals(readers.map(({ path }) => path).filter((path) => !KEY_READERS.includes(path)), []);
+  const wrong = KEY_READERS.flatMap((path) =>
+    secretsCompared(withoutComments(files.find((file) => file.path === path)!.text)).map((found) =>
+      `${path}: ${found}`
+    )
+  );
+  assertEquals(wrong, []);
+  const digest = files.find(({ path }) => path === "lib/runtime/digest.ts")!.text;
+  assertEquals(/equal\(a, b\) \{[^}]*timingSafeEqual\(left, right\)/.test(digest), true);
+});
+
+Deno.test("no answer of ours carries a header that opens it to other origins", () => {
+  const wrong = files.filter(({ path, text }) =>
+    path !== "lib/protocol/headers.ts" && /access-control-allow/i.test(withoutComments(text))
+  );
+  assertEquals(wrong.map(({ path }) => path), []);
+});
