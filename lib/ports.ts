@@ -293,7 +293,7 @@ export type InflateResult =
 
 export interface Inflate {
   /** Undoes the codings of a `Content-Encoding` value, last first; holds at most `limitBytes`. */
-  decode(bytes: Uint8Array<ArrayBuffer>, contentEncoding: string, limitBytes: number): InflateResult;
+  decode(bytes: Uint8Array<ArrayBuffer>, contentEncoding: string, limitBytes: number): Promise<InflateResult>;
 }
 
 // ---------------------------------------------------------------- stores

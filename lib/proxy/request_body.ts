@@ -159,16 +159,16 @@ async function readUnknownLength(
   return decodeBody(concat(chunks, total), false, coding, reading.inflate);
 }
 
-function decodeBody(
+async function decodeBody(
   bytes: Uint8Array<ArrayBuffer>,
   known: boolean,
   coding: string | null,
   inflate: Inflate,
-): BodyResult {
+): Promise<BodyResult> {
   if (coding === null || coding === "" || coding === "identity") {
     return { ok: true, body: { kind: "bytes", bytes, known }, decoded: false };
   }
-  const plain = inflate.decode(bytes, coding, REPLAY_BODY_LIMIT_BYTES);
+  const plain = await inflate.decode(bytes, coding, REPLAY_BODY_LIMIT_BYTES);
   if (plain.ok) return { ok: true, body: { kind: "bytes", bytes: plain.bytes, known }, decoded: true };
   switch (plain.problem) {
     case "unknown_coding":
