@@ -27,7 +27,7 @@ import { readChunks, readFrames, readHeads, readQueries, readTargets, unpack } f
 export interface Target {
   readonly name: string;
   /** @throws Error when a promise is broken; whatever else is thrown is a crash. */
-  run(source: Source): void;
+  run(source: Source): void | Promise<void>;
 }
 
 const DECODER = new TextDecoder();

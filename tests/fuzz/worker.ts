@@ -19,6 +19,10 @@ interface WorkerScope {
 /** Whole rounds over the targets, so that an input has the same target in every slice. */
 const SLICE = TARGETS.length * 32;
 
+/** What is left after a collection counts, not what waits for one. */
+const COLLECT_EVERY = 16;
+const collect = (globalThis as { gc?: () => void }).gc;
+
 const scope = self as unknown as WorkerScope;
 scope.onmessage = ({ data }) => void run(data).then((result) => scope.postMessage(result));
 
@@ -27,10 +31,11 @@ async function run({ inputs, seed, target, progress }: Order): Promise<FuzzResul
   let slowestMs = 0;
   for (let done = 0; done < inputs; done += SLICE) {
     const count = Math.min(SLICE, inputs - done);
-    const slice = fuzz(count, seed + done, target, (index) => Atomics.store(progress, 0, done + index));
+    const slice = await fuzz(count, seed + done, target, (index) => Atomics.store(progress, 0, done + index));
     slowestMs = Math.max(slowestMs, slice.slowestMs);
     if (slice.failure !== null) return { inputs: done + slice.inputs, slowestMs, failure: slice.failure };
     await new Promise((resolve) => setTimeout(resolve, 0));
+    if ((done / SLICE) % COLLECT_EVERY === 0) collect?.();
   }
   return { inputs, slowestMs, failure: null };
 }
