@@ -25,11 +25,17 @@ export async function readFootprint(pid: number, atMs: number): Promise<Footprin
 
 /** Without so many samples in each of the two windows nothing is said about growth. */
 const LEAST_SAMPLES = 15;
-/** Live heap after a collection; the resident size swings with when V8 collects and how much it keeps for later. */
+/** Memory is read after a collection: what big bodies leave behind until then swings by more than a leak would show. */
 export const GROWTH_LIMITS = { heap: 1.1, resident: 1.25, descriptors: 1.25 } as const;
 /** Below these differences a ratio is noise: a client more under way, a cache not quite full. */
 const HEAP_SLACK_BYTES = 3_000_000;
 const DESCRIPTOR_SLACK = 15;
+
+/** A reading of a moment at which everything that can be let go was. */
+export interface Settled extends HeapReading {
+  readonly atMs: number;
+  readonly residentBytes: number;
+}
 
 export interface Growth {
   readonly heap: number;
@@ -41,12 +47,12 @@ export interface Growth {
 /**
  * Compares the last quarter of a life with its second, under the same load; the first is warm-up.
  *
- * @param heaps  readings spread over the same life.
+ * @param settled  readings spread over the same life.
  * @returns `null` when the life was too short to say.
  */
 export function judgeGrowth(
   samples: readonly Footprint[],
-  heaps: readonly (HeapReading & { readonly atMs: number })[],
+  settled: readonly Settled[],
 ): Growth | null {
   const first = samples[0];
   const last = samples.at(-1);
@@ -58,9 +64,9 @@ export function judgeGrowth(
       (quarter === 3 || atMs < first.atMs + (quarter + 1) * quarterMs)
     );
   const [early, late] = [within(samples, 1), within(samples, 3)];
-  const [earlyHeaps, lateHeaps] = [within(heaps, 1), within(heaps, 3)];
+  const [earlySettled, lateSettled] = [within(settled, 1), within(settled, 3)];
   if (early.length < LEAST_SAMPLES || late.length < LEAST_SAMPLES) return null;
-  if (earlyHeaps.length === 0 || lateHeaps.length === 0) return null;
+  if (earlySettled.length === 0 || lateSettled.length === 0) return null;
   const problems: string[] = [];
   const compare = (
     name: keyof typeof GROWTH_LIMITS,
@@ -76,11 +82,11 @@ export function judgeGrowth(
   };
   const live = ({ usedBytes, buffersBytes }: HeapReading): number => usedBytes + buffersBytes;
   return {
-    heap: compare("heap", earlyHeaps.map(live), lateHeaps.map(live), HEAP_SLACK_BYTES),
+    heap: compare("heap", earlySettled.map(live), lateSettled.map(live), HEAP_SLACK_BYTES),
     resident: compare(
       "resident",
-      early.map((one) => one.residentBytes),
-      late.map((one) => one.residentBytes),
+      earlySettled.map((one) => one.residentBytes),
+      lateSettled.map((one) => one.residentBytes),
       0,
     ),
     descriptors: compare(

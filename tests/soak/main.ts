@@ -6,10 +6,10 @@
  */
 import { createRandom } from "../../lib/runtime/chance.ts";
 import { startLagMeter } from "../../lib/runtime/lag_meter.ts";
-import { type HeapReading, inspectFlag, readHeap } from "../support/heap_probe.ts";
+import { inspectFlag, readHeap } from "../support/heap_probe.ts";
 import { freePort, ProcessRig } from "../support/process_rig.ts";
 import { Clients, pause } from "./clients.ts";
-import { type Footprint, judgeGrowth, readFootprint } from "./growth.ts";
+import { type Footprint, judgeGrowth, readFootprint, type Settled } from "./growth.ts";
 import { LagBook, readLag } from "./lag.ts";
 import { Deadlines, Ledger } from "./ledger.ts";
 import { PASSING, SoakUpstream, SPENT } from "./upstream.ts";
@@ -27,7 +27,7 @@ const BEFORE_KILL_MS = 3_000;
 const RELOAD_EVERY_MS = 7_000;
 const SAMPLES_A_LIFE = 150;
 const SAMPLE_LEAST_MS = 2_000;
-const HEAPS_A_LIFE = 12;
+const SETTLED_A_LIFE = 16;
 
 const option = (name: string, fallback: number): number => {
   const at = Deno.args.indexOf(`--${name}`);
@@ -46,7 +46,7 @@ let reloads = 0;
 const lag = new LagBook();
 /** Of the present life. */
 let samples: Footprint[] = [];
-let heaps: (HeapReading & { atMs: number })[] = [];
+let settled: Settled[] = [];
 
 const rig = await ProcessRig.create(ACCOUNTS, configOf(0));
 const upstream = new SoakUpstream(rig.provider, ledger, deadlines, random);
@@ -66,7 +66,7 @@ await Promise.all([
   killNowAndThen(),
   reloadNowAndThen(),
   watchFootprint(),
-  watchHeap(),
+  watchMemory(),
   endInTime(),
 ]);
 await finish();
@@ -95,7 +95,7 @@ async function killNowAndThen(): Promise<void> {
     kills++;
     lag.endLife();
     samples = [];
-    heaps = [];
+    settled = [];
     await start();
   }
 }
@@ -126,11 +126,13 @@ async function watchFootprint(): Promise<void> {
 }
 
 /** A collection that is asked for stops the process for a moment: only as often as growth needs. */
-async function watchHeap(): Promise<void> {
+async function watchMemory(): Promise<void> {
   while (!life.over) {
-    await pauseWhileOn(totalMs * (1 - KILLS_END_SHARE) / HEAPS_A_LIFE);
+    await pauseWhileOn(totalMs * (1 - KILLS_END_SHARE) / SETTLED_A_LIFE);
     await whileUp(async () => {
-      heaps.push({ ...await readHeap(inspectPort), atMs: performance.now() });
+      const heap = await readHeap(inspectPort);
+      const { residentBytes } = await readFootprint(rig.pid, performance.now());
+      settled.push({ ...heap, residentBytes, atMs: performance.now() });
     });
   }
 }
@@ -153,7 +155,7 @@ async function endInTime(): Promise<void> {
 
 async function finish(): Promise<void> {
   ownMeter.stop();
-  const growth = judgeGrowth(samples, heaps);
+  const growth = judgeGrowth(samples, settled);
   for (const problem of growth?.problems ?? []) ledger.problem(problem);
   if (lag.problem !== null) ledger.problem(lag.problem);
   for (const violation of new Set(rig.provider.violations)) ledger.problem(violation);
@@ -182,7 +184,8 @@ async function finish(): Promise<void> {
       ? null
       : { heap: growth.heap, resident: growth.resident, descriptors: growth.descriptors },
     rss_mb: Math.round((samples.at(-1)?.residentBytes ?? 0) / 1_048_576),
-    heap_mb: heaps.map(({ usedBytes, buffersBytes }) => Math.round((usedBytes + buffersBytes) / 1_048_576)),
+    settled_heap_mb: settled.map((one) => Math.round((one.usedBytes + one.buffersBytes) / 1_048_576)),
+    settled_rss_mb: settled.map(({ residentBytes }) => Math.round(residentBytes / 1_048_576)),
     descriptors: samples.at(-1)?.descriptors,
     database_kb: Math.round(size / 1_024),
     load_average: Deno.loadavg().map((value) => Number(value.toFixed(1))),

@@ -162,12 +162,13 @@ function life(residentAt: (atMs: number) => number, heapAt: (atMs: number) => nu
     { length: 201 },
     (_, at) => footprint(at * 2_000, { residentBytes: residentAt(at * 2_000) }),
   );
-  const heaps = Array.from({ length: 9 }, (_, at) => ({
+  const settled = Array.from({ length: 9 }, (_, at) => ({
     atMs: at * 50_000,
     usedBytes: heapAt(at * 50_000),
     buffersBytes: 0,
+    residentBytes: residentAt(at * 50_000),
   }));
-  return { samples, heaps };
+  return { samples, settled };
 }
 
 const lives = [
@@ -179,14 +180,14 @@ const lives = [
 ];
 for (const { name, heapAt, problems } of lives) {
   Deno.test(`judgeGrowth() finds ${problems} problems in a life that is ${name}`, () => {
-    const { samples, heaps } = life(() => 100e6, heapAt);
-    assertEquals(judgeGrowth(samples, heaps)?.problems.length, problems);
+    const { samples, settled } = life(() => 100e6, heapAt);
+    assertEquals(judgeGrowth(samples, settled)?.problems.length, problems);
   });
 }
 
 Deno.test("judgeGrowth() sees resident memory grow, and says nothing of a short life", () => {
-  const { samples, heaps } = life((atMs) => 100e6 + atMs * 200, () => 30e6);
-  assertEquals(judgeGrowth(samples, heaps)?.problems.length, 1);
-  assertEquals(judgeGrowth(samples.slice(0, 40), heaps), null);
+  const { samples, settled } = life((atMs) => 100e6 + atMs * 200, () => 30e6);
+  assertEquals(judgeGrowth(samples, settled)?.problems.length, 1);
+  assertEquals(judgeGrowth(samples.slice(0, 40), settled), null);
   assertEquals(judgeGrowth(samples, []), null);
 });
