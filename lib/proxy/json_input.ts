@@ -5,7 +5,7 @@
  */
 import type { z } from "zod";
 import type { BodyPace } from "./body_pace.ts";
-import { concat } from "./request_body.ts";
+import { concat, letGo } from "./request_body.ts";
 
 export const INPUT_LIMIT_BYTES = 16_384;
 /** A name longer than this is not a name. */
@@ -97,9 +97,10 @@ export async function readBounded(
   const reader = body?.getReader();
   try {
     while (reader !== undefined) {
-      const part = pace === null ? await reader.read() : await pace.next(reader.read());
+      const reading = reader.read();
+      const part = pace === null ? await reading : await pace.next(reading);
       if (part === null || total + (part.value?.length ?? 0) > limitBytes) {
-        reader.cancel().catch(() => {});
+        letGo(reader, reading);
         return part === null ? "aborted" : "too_large";
       }
       if (part.done) break;

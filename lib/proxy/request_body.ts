@@ -135,8 +135,12 @@ async function readUnknownLength(
   let total = 0;
   try {
     for (;;) {
-      const part = await pace.next(reader.read());
-      if (part === null) return { ok: false, problem: "too_slow" };
+      const next = reader.read();
+      const part = await pace.next(next);
+      if (part === null) {
+        letGo(reader, next);
+        return { ok: false, problem: "too_slow" };
+      }
       if (part.done) break;
       chunks.push(part.value);
       pace.count(part.value.length);
@@ -191,8 +195,10 @@ function paced(
     async pull(controller) {
       const first = chunks.shift();
       if (first !== undefined) return controller.enqueue(first);
-      const part = await pace.next(reader.read());
+      const reading = reader.read();
+      const part = await pace.next(reading);
       if (part === null) {
+        letGo(reader, reading);
         tooSlow();
         controller.error(new DOMException("The request body did not come in time", "TimeoutError"));
       } else if (part.done) controller.close();
@@ -205,6 +211,14 @@ function paced(
       return reader.cancel(reason);
     },
   }, { highWaterMark: 0 });
+}
+
+/**
+ * Gives a body up with the next thing that comes of it. Not at once: then the runtime would take it for read, keep the
+ * connection and say so, instead of `connection: close`.
+ */
+export function letGo(reader: ReadableStreamDefaultReader<Bytes>, reading: Promise<unknown>): void {
+  reading.then(() => reader.cancel()).catch(() => {});
 }
 
 export function concat(chunks: readonly Uint8Array<ArrayBuffer>[], total: number): Uint8Array<ArrayBuffer> {
