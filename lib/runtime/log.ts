@@ -59,6 +59,10 @@ export function createLog(options: LogOptions, clock: Clock, sink: LogSink = sta
       return;
     }
     hold(level, event, fields);
+    pumpInTime();
+  }
+
+  function pumpInTime(): void {
     if (heldCharacters >= FLUSH_AT_CHARACTERS) pump();
     else flushTimer ??= clock.schedule(clock.now() + FLUSH_AFTER_MS, pump);
   }
@@ -86,13 +90,17 @@ export function createLog(options: LogOptions, clock: Clock, sink: LogSink = sta
     // Nobody is left to tell when the log itself cannot be written, so the lines are given up.
     writing = sink.write(text).catch(() => {}).then(() => {
       writing = null;
-      pump();
+      // What came meanwhile waits its time as well: under load a write for each line would follow.
+      if (held.length > 0) pumpInTime();
     });
   }
 
   async function flush(): Promise<void> {
     pump();
-    while (writing !== null) await writing;
+    while (writing !== null) {
+      await writing;
+      pump();
+    }
   }
 
   return {

@@ -36,6 +36,28 @@ Deno.test("write() gathers lines and hands them over together 50 ms after the fi
   assertEquals(clock.pendingCount, 0);
 });
 
+Deno.test("lines that come while others are written wait their time too, and go out together", async () => {
+  const clock = new FakeClock();
+  const sink = new Sink();
+  const log = createLog(JSON_AT_INFO, clock, sink);
+  const gate = Promise.withResolvers<void>();
+  sink.gate = gate.promise;
+  log.write("info", "first");
+  await clock.advance(50);
+  log.write("info", "second");
+  gate.resolve();
+  await settle();
+  log.write("info", "third");
+  assertEquals(sink.writes.length, 1);
+  await clock.advance(50);
+  assertEquals(sink.writes.length, 2);
+  assertEquals(sink.writes[1]!.trimEnd().split("\n").length, 2);
+  log.write("info", "fourth");
+  await log.flush();
+  assertEquals(sink.writes.length, 3);
+  assertEquals(clock.pendingCount, 0);
+});
+
 Deno.test("write() does not wait for the time once 64 KiB are held", async () => {
   const clock = new FakeClock();
   const sink = new Sink();
