@@ -28,4 +28,9 @@ export const KNOWN_SEEDS: readonly KnownSeed[] = [
   },
   { seed: 2011544, broke: "P39: an outage kept a session that its account's own limit should have moved" },
   { seed: 2013862, broke: "P39: a session of an account that was removed while the process was down" },
+  {
+    seed: 2034441,
+    broke:
+      "TABLE as the referee had it: a turn broken off does not let go of what the handshakes before it struck",
+  },
 ];

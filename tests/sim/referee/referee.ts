@@ -205,7 +205,7 @@ export class Referee implements Pool {
   turnEnded(plan: RequestPlan, launch: Launch, turn: SocketTurn, nowMs: number): void {
     this.#call(() => this.#pool.turnEnded(plan, launch, turn, nowMs));
     this.#check(this.#requests.turnEnded(plan, launch, turn, nowMs), nowMs);
-    this.#requests.turnOver(plan);
+    this.#requests.turnOver(plan, launch, turn.outcome);
   }
 
   socketClosed(plan: RequestPlan, launch: Launch, outcome: Outcome, nowMs: number): void {

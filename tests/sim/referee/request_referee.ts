@@ -196,10 +196,11 @@ export class RequestReferee {
     return event(name, request);
   }
 
-  /** Each turn leaves the provider by itself. */
-  turnOver(plan: RequestPlan): void {
+  /** Each turn leaves the provider by itself; one that was broken off leaves nothing, and what was struck before stays. */
+  turnOver(plan: RequestPlan, launch: Launch, outcome: Outcome): void {
     const request = this.of(plan);
-    if (request.phase !== "committed") return;
+    if (request.phase !== "committed" || outcome.kind === "cancelled") return;
+    if (request.current?.launch.attempt !== launch.attempt) return;
     this.requireCooled(plan);
     request.strikes.clear();
   }
