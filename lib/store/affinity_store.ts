@@ -8,7 +8,7 @@ import type { AccountId } from "../core/domain.ts";
 import type { AffinityStore, BindingRow } from "../ports.ts";
 import { decode, requireField, type Shape, text, TIME_MS } from "./codec.ts";
 import type { Connection, Database } from "./database.ts";
-import { LruMap } from "./lru.ts";
+import { LruMap } from "../core/lru.ts";
 import { ACCOUNT } from "./pool_shapes.ts";
 
 /** About 280 bytes each. Every request may bring a new session, so this is filled sooner or later: 5 MB. */
