@@ -33,4 +33,12 @@ export const KNOWN_SEEDS: readonly KnownSeed[] = [
     broke:
       "TABLE as the referee had it: a turn broken off does not let go of what the handshakes before it struck",
   },
+  {
+    seed: 2068136,
+    broke: "P42 as the referee had it: launches before the clock was set back counted as of this minute",
+  },
+  {
+    seed: 2065152,
+    broke: "TABLE as the referee had it: the same as seed 2034441, with a cooldown that did not open",
+  },
 ];

@@ -39,8 +39,9 @@ export class History {
       this.#deadLaunches.delete(provider.id);
       return;
     }
+    // A launch that is still to come was made before the clock was set back: how long ago, it does not tell.
     const recent = (this.#deadLaunches.get(provider.id) ?? []).filter((atMs) =>
-      launchedAtMs - atMs < MINUTE_MS
+      atMs <= launchedAtMs && launchedAtMs - atMs < MINUTE_MS
     );
     recent.push(launchedAtMs);
     this.#deadLaunches.set(provider.id, recent);
