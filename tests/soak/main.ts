@@ -28,6 +28,8 @@ const RELOAD_EVERY_MS = 7_000;
 const SAMPLES_A_LIFE = 150;
 const SAMPLE_LEAST_MS = 2_000;
 const SETTLED_A_LIFE = 16;
+/** A collection that is asked for makes the loop late: one in 160 measures of the lag, and no more. */
+const SETTLED_LEAST_MS = 40_000;
 
 const option = (name: string, fallback: number): number => {
   const at = Deno.args.indexOf(`--${name}`);
@@ -128,7 +130,7 @@ async function watchFootprint(): Promise<void> {
 /** A collection that is asked for stops the process for a moment: only as often as growth needs. */
 async function watchMemory(): Promise<void> {
   while (!life.over) {
-    await pauseWhileOn(totalMs * (1 - KILLS_END_SHARE) / SETTLED_A_LIFE);
+    await pauseWhileOn(Math.max(SETTLED_LEAST_MS, totalMs * (1 - KILLS_END_SHARE) / SETTLED_A_LIFE));
     await whileUp(async () => {
       const heap = await readHeap(inspectPort);
       const { residentBytes } = await readFootprint(rig.pid, performance.now());
