@@ -31,6 +31,18 @@ for (const border of [0, 1_024, 5_120, 21_504, 87_040, 152_576]) {
   });
 }
 
+Deno.test("indexOfText() finds the place among bytes that are no text, and among characters of several bytes", () => {
+  const bytes = fc.uint8Array({ maxLength: 60 });
+  fc.assert(fc.property(bytes, bytes, (before, after) => {
+    const whole = new Uint8Array([...before, ...ENCODER.encode('"hf.'), ...after]);
+    const naive = Array.from(whole, (byte) => String.fromCharCode(byte)).join("").indexOf('"hf.');
+    assertEquals(indexOfText(whole, '"hf.'), naive);
+  }));
+  const cyrillic = ENCODER.encode("д".repeat(5_000) + '"hf.' + "д".repeat(100));
+  assertEquals(indexOfText(cyrillic, '"hf.'), 10_000);
+  assertEquals(indexOfText(cyrillic, '"hf.', 10_001), -1);
+});
+
 Deno.test("indexOfText() does not look beyond its view", () => {
   const whole = ENCODER.encode('xx"hf.');
   assertEquals(indexOfText(whole.subarray(0, 5), '"hf.'), -1);
