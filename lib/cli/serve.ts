@@ -5,7 +5,7 @@ import { startApp } from "../app.ts";
 import type { App } from "../app_types.ts";
 import { StartRefused } from "../first_key.ts";
 import type { Config } from "../config_types.ts";
-import { StoreFailure } from "../ports.ts";
+import { type Log, StoreFailure } from "../ports.ts";
 import { clientSettings } from "./client_settings.ts";
 import { type Call, EXIT, type ExitCode } from "./command.ts";
 import { openOutside } from "./outside.ts";
@@ -29,14 +29,17 @@ export async function runServe(call: Call): Promise<ExitCode> {
   const complain = (message: string): void => call.host.stderr.write(`holdfast: ${message}\n`);
   warnings.forEach(complain);
   let app: App;
+  let log: Log;
   try {
-    app = await startApp(config, openOutside(config));
+    const outside = openOutside(config);
+    log = outside.log;
+    app = await startApp(config, outside);
   } catch (error) {
     complain(explainRefusal(error, config));
     return EXIT.failed;
   }
   if (app.firstRunKey !== null) showFirstKey(call, app.url, app.firstRunKey);
-  return await untilEnd(app, path, call, complain);
+  return await untilEnd(app, path, call, log, complain);
 }
 
 /** Who reads JSON gets JSON lines, whatever the configuration says. */
@@ -54,10 +57,16 @@ function showFirstKey(call: Call, url: string, key: string): void {
 
 type Complain = (message: string) => void;
 
-async function untilEnd(app: App, path: string | null, call: Call, complain: Complain): Promise<ExitCode> {
+async function untilEnd(
+  app: App,
+  path: string | null,
+  call: Call,
+  log: Log,
+  complain: Complain,
+): Promise<ExitCode> {
   const ended = Promise.withResolvers<ExitCode>();
   const onStop = (): void => ended.resolve(0);
-  const reload = (): void => void reloadFrom(app, path, call, complain);
+  const reload = (): void => void reloadFrom(app, path, call, log);
   const signals: [Deno.Signal, () => void][] = [["SIGINT", onStop], ["SIGTERM", onStop]];
   if (Deno.build.os !== "windows") signals.push(["SIGHUP", reload]);
   for (const [signal, handler] of signals) Deno.addSignalListener(signal, handler);
@@ -82,21 +91,20 @@ async function untilEnd(app: App, path: string | null, call: Call, complain: Com
   return code;
 }
 
-async function reloadFrom(app: App, path: string | null, call: Call, complain: Complain): Promise<void> {
+/** Told through the log: whoever reads it line by line must be able to go on. What needs a restart is told by the app. */
+async function reloadFrom(app: App, path: string | null, call: Call, log: Log): Promise<void> {
+  const refuse = (message: string): void => {
+    const problems = message.split("\n").filter((line) => line.trim() !== "");
+    log.write("error", "reload_refused", { hint: "the running configuration stays in use", problems });
+  };
   const load = loadConfig(path, call.host);
-  if (!load.ok) {
-    complain(`the running configuration stays in use\n${load.message}`);
-    return;
-  }
-  let needsRestart: readonly string[];
+  if (!load.ok) return refuse(load.message);
   try {
-    needsRestart = await app.reload(withLogFormat(load.loaded.config, call));
+    await app.reload(withLogFormat(load.loaded.config, call));
   } catch (error) {
     if (!(error instanceof StartRefused || error instanceof SyntaxError)) throw error;
-    complain(`the running configuration stays in use\n${error.message}`);
-    return;
+    refuse(error.message);
   }
-  if (needsRestart.length > 0) complain(`restart to change ${needsRestart.join(", ")}`);
 }
 
 /** Looks at the file's date once a second: works for every editor and file system, and costs nothing. */

@@ -153,4 +153,9 @@ Deno.test("SIGHUP and a changed file reload the configuration; a broken file lea
   });
   assertEquals(answer.status, 200);
   await answer.body?.cancel();
+  // Who reads the log line by line can go on.
+  const lines = rig.stderr.trimEnd().split("\n").map((line) => JSON.parse(line));
+  const refused = lines.filter(({ event }) => event === "reload_refused");
+  assertEquals(refused.length, 1);
+  assert(refused[0].problems.some((problem: string) => problem.includes("no-such-key")), refused[0].problems);
 });
