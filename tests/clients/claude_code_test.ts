@@ -1,16 +1,9 @@
 /** The real Claude Code through the proxy: on an anthropic provider through a 529, on z.ai, and on Codex by translation. */
 import { assert, assertEquals } from "@std/assert";
-import {
-  completed,
-  created,
-  event,
-  failure,
-  ok,
-  type Step,
-  stream,
-} from "../../lib/demo/simulated_replies.ts";
+import { completed, event, failure, ok, type Step, stream } from "../../lib/demo/simulated_replies.ts";
 import { runClaude } from "../support/real_clients.ts";
 import { CLIENT_KEY, type Rig, startRig } from "../support/rig.ts";
+import { codexToolCall } from "../support/tool_call_steps.ts";
 
 async function startKeyRig(): Promise<Rig> {
   const rig = await startRig({ accounts: ["A"], checkScript: false });
@@ -74,39 +67,6 @@ function toolTurn(command: string): Step[] {
   ];
 }
 
-/** The same turn as Codex streams it. */
-function codexToolTurn(command: string): Step[] {
-  const item = {
-    type: "function_call",
-    id: "fc_1",
-    call_id: "call_1",
-    name: "Bash",
-    arguments: JSON.stringify({ command, description: "say it" }),
-  };
-  return [
-    created("resp_tool"),
-    event("response.output_item.added", {
-      type: "response.output_item.added",
-      output_index: 0,
-      item: { ...item, arguments: "" },
-    }),
-    event("response.function_call_arguments.delta", {
-      type: "response.function_call_arguments.delta",
-      output_index: 0,
-      item_id: "fc_1",
-      delta: item.arguments,
-    }),
-    event("response.function_call_arguments.done", {
-      type: "response.function_call_arguments.done",
-      output_index: 0,
-      item_id: "fc_1",
-      arguments: item.arguments,
-    }),
-    event("response.output_item.done", { type: "response.output_item.done", output_index: 0, item }),
-    completed("resp_tool"),
-  ];
-}
-
 function claude(rig: Rig, model: string): ReturnType<typeof runClaude> {
   return rig.until(
     runClaude({
@@ -152,7 +112,9 @@ Deno.test("Claude Code completes a turn with a tool call on a z.ai account", asy
 
 Deno.test("Claude Code completes a turn with a tool call on a Codex account, by translation", async () => {
   await using rig = await startKeyRig();
-  rig.account("A").script(stream(codexToolTurn("echo marker-4711"))).otherwise(ok("pong from codex"));
+  rig.account("A").script(stream([...codexToolCall("echo marker-4711"), completed("resp_tool")])).otherwise(
+    ok("pong from codex"),
+  );
   const run = await claude(rig, "codex/gpt-5.5");
   assertEquals([run.code, run.stdout.trim()], [0, "pong from codex"], run.stderr + run.stdout);
   assert(sentToolResult(rig), "no tool result came back");

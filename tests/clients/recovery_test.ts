@@ -18,6 +18,7 @@ import {
 import { runClaude, runCodex } from "../support/real_clients.ts";
 import { decisionOf, isIdle, launchesOf, recoveryNotes, recoveryOn } from "../support/recovery_rig.ts";
 import { CLIENT_KEY, type Rig, startRig } from "../support/rig.ts";
+import { codexToolCall } from "../support/tool_call_steps.ts";
 
 const CLIENT_LIMIT_MS = 100_000;
 
@@ -147,28 +148,7 @@ function isTurn(json: Record<string, unknown> | null): boolean {
 
 Deno.test("Claude Code finishes a turn with a tool call when every answer of it is lost twice", async () => {
   await using rig = await startKindsRig();
-  const item = {
-    type: "function_call",
-    id: "fc_1",
-    call_id: "call_1",
-    name: "Bash",
-    arguments: JSON.stringify({ command: "echo marker-4711", description: "say it" }),
-  };
-  const ask: Step[] = [
-    created("resp_tool"),
-    event("response.output_item.added", {
-      type: "response.output_item.added",
-      output_index: 0,
-      item: { ...item, arguments: "" },
-    }),
-    event("response.function_call_arguments.delta", {
-      type: "response.function_call_arguments.delta",
-      output_index: 0,
-      item_id: "fc_1",
-      delta: item.arguments,
-    }),
-    event("response.output_item.done", { type: "response.output_item.done", output_index: 0, item }),
-  ];
+  const ask = codexToolCall("echo marker-4711");
   const turns: Reply[] = [
     stream([...ask, failed("server_error")]),
     stream([...ask.slice(0, 2), rst()]),
