@@ -152,7 +152,8 @@ Deno.test("a multi-hour reset keeps a provider out until its real time; one prob
   const served = new Set<string>();
   for (let turn = 0; turn < 5; turn++) served.add(await pools.ask());
   assert(served.has("codex"), [...served].join());
-  assertEquals((await pools.provider("codex")).cooldown, null);
+  const { circuit, cooldown } = await pools.provider("codex");
+  assertEquals([circuit, cooldown], [null, null]);
 });
 
 Deno.test("auth death and missing credit open circuits that no fallback bypasses, and the others go on", async () => {
