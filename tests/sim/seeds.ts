@@ -45,4 +45,9 @@ export const KNOWN_SEEDS: readonly KnownSeed[] = [
     seed: 4032395,
     broke: "P31: an account that came back after a restart without it stayed switched off in memory",
   },
+  {
+    seed: 4100689,
+    broke:
+      "P39 as the referee had it: the ladder that a reported outage leaves keeps the session until a head comes",
+  },
 ];

@@ -16,6 +16,8 @@ const SAME_SLOT: ReadonlySet<Launch["cause"]> = new Set([
 
 /** Why an account rests although it is not to blame. */
 const OUTAGE_REASONS: ReadonlySet<string> = new Set(["no_response", "egress_proxy"]);
+/** Why a provider rests of which nothing is heard, until it answers again. */
+const OUTAGE_GATES: ReadonlySet<string> = new Set(["network", "edge_block"]);
 
 /** A healthy bound account is where the first launch goes. */
 export function requireBoundFirst(
@@ -126,14 +128,15 @@ function reasonAgainst(
   nowMs: number,
 ): string | null {
   const block = account.block(route.target.model, nowMs);
-  if (block?.kind === "ladder") return OUTAGE_REASONS.has(account.ladder!.reason) ? "outage" : "ladder";
+  // A provider that tells of an outage leaves a ladder as well.
+  const isCutOff = OUTAGE_GATES.has(route.provider.cooldown?.reason ?? "");
+  if (block?.kind === "ladder") {
+    return isCutOff || OUTAGE_REASONS.has(account.ladder!.reason) ? "outage" : "ladder";
+  }
   if (block !== null) return block.kind;
   if (request.left.has(route.provider)) return "outage";
   const gate = route.provider.gate(nowMs);
-  if (gate === "closed" || gate === "leased") {
-    const { reason } = route.provider.cooldown!;
-    return reason === "network" || reason === "edge_block" ? "outage" : "cooldown";
-  }
+  if (gate === "closed" || gate === "leased") return isCutOff ? "outage" : "cooldown";
   return findObjection(oracle, account, route, nowMs) === null ? null : "outage";
 }
 
