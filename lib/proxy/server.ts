@@ -46,6 +46,8 @@ const LOOK_MS = 20;
 const LAST_WORDS_MS = 200;
 const HEAD_LIMIT_MS = 60_000;
 const HEAD_LIMIT_BYTES = 65_536;
+/** So much of an answer may wait for its client; then its source is not asked for more. */
+const WAITING_LIMIT_BYTES = 262_144;
 /** Connections whose client is gone without a word are found out by the system. */
 const ALIVE_AFTER_MS = 60_000;
 /** One trouble that goes on is told once in this time. */
@@ -137,6 +139,7 @@ class Listening implements RunningServer {
       keepAlive: true,
       keepAliveInitialDelay: ALIVE_AFTER_MS,
       maxHeaderSize: HEAD_LIMIT_BYTES,
+      highWaterMark: WAITING_LIMIT_BYTES,
       shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
     }, (incoming, response) => this.#serve(incoming, response));
     // Beyond its number they are not refused, but forgotten; their length is limited anyway.

@@ -190,5 +190,7 @@ function streamOn(
     } else hooks.bodyBroke(launch, failureOf(deps, end.error), response.status);
   }, (bytes) => void (deps.traffic.bytesToClients += bytes));
   headers.set("content-type", response.headers.get("content-type") ?? JSON_TYPE);
+  // A length that is known is said: chunks would cost another copy.
+  if (response.contentLength !== null) headers.set("content-length", String(response.contentLength));
   return { kind: "committed", response: new Answer(body, { status: response.status, headers }) };
 }

@@ -7,8 +7,11 @@ import type { WireReader } from "./wire_reader.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
-/** With at least this much still to come, bytes are read into pieces of this size and not through the buffer. */
+/** With at least this much still to come, bytes are read into pieces of their own and not through the buffer. */
 const DIRECT_BYTES = 65_536;
+const PIECE_BYTES = 262_144;
+/** A piece with less in it is copied out, and used again. */
+const WORTH_BYTES = 65_536;
 
 export class MessageBody implements AnswerBody {
   readonly #reader: WireReader;
@@ -16,6 +19,8 @@ export class MessageBody implements AnswerBody {
   readonly #ended: (whole: boolean) => void;
   /** Still to come; Infinity where only the end of the connection tells. */
   #missingBytes: number;
+  /** Memory for the next piece. */
+  #piece: Bytes | null = null;
   #over = false;
 
   /**
@@ -59,14 +64,23 @@ export class MessageBody implements AnswerBody {
     const reader = this.#reader;
     if (this.#over) return null;
     if (reader.start === reader.end) {
-      const target = into ?? (this.#missingBytes >= DIRECT_BYTES ? new Uint8Array(DIRECT_BYTES) : null);
-      if (target !== null) return this.#count(await this.#readDirect(target));
+      if (into !== undefined) return this.#count(await this.#readDirect(into));
+      if (this.#missingBytes >= DIRECT_BYTES) return this.#count(await this.#readPiece());
       if (!await reader.fill()) return this.#meetEnd();
     }
     const available = Math.min(reader.end - reader.start, this.#missingBytes);
     const piece = take(reader.bytes, reader.start, available, into);
     reader.start += piece.length;
     return this.#count(piece);
+  }
+
+  async #readPiece(): Promise<Bytes | null> {
+    const target = this.#piece ?? new Uint8Array(PIECE_BYTES);
+    this.#piece = null;
+    const piece = await this.#readDirect(target);
+    if (piece === null || piece.length >= WORTH_BYTES) return piece;
+    this.#piece = target;
+    return piece.slice();
   }
 
   async #readDirect(target: Bytes): Promise<Bytes | null> {
