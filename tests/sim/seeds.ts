@@ -50,4 +50,9 @@ export const KNOWN_SEEDS: readonly KnownSeed[] = [
     broke:
       "P39 as the referee had it: the ladder that a reported outage leaves keeps the session until a head comes",
   },
+  {
+    seed: 4112240,
+    broke:
+      "P3 as the referee had it: the limit of a removed account closed its provider before those who share it",
+  },
 ];

@@ -86,7 +86,8 @@ function bookOne(
     : { ...trialOf(open), fingerprint: account.account.fingerprint };
   bookAccount(account, outcome, trial, oracle.ladderCapMs, nowMs);
   const isNews = outcome.kind === "limited" || account.ladder !== ladderBefore;
-  if (!isNews || provider.cooldown !== null || !isOutOfQuota(account, nowMs)) return;
+  // One that was removed is no longer among those whose quota counts.
+  if (!isNews || account.isRemoved || provider.cooldown !== null || !isOutOfQuota(account, nowMs)) return;
   provider.closeForQuota("usage_window_exhausted", nowMs);
 }
 
