@@ -4,11 +4,14 @@ import type { Wire } from "./wire.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
+/** An event is shorter; hundreds of streams are open at once. */
+const FIRST_BUFFER_BYTES = 4_096;
+/** From the first read on that fills the buffer. */
 const BUFFER_BYTES = 16_384;
 
 export class WireReader {
   /** Bytes read and not used yet are `bytes[start..end)`; whoever uses some moves `start`. */
-  bytes: Bytes = new Uint8Array(BUFFER_BYTES);
+  bytes: Bytes = new Uint8Array(FIRST_BUFFER_BYTES);
   start = 0;
   end = 0;
   readonly #wire: Wire;
@@ -72,7 +75,13 @@ export class WireReader {
 
   /** Where the next read goes. The buffer only grows for a head that is longer than it. */
   #room(): Bytes {
-    if (this.start === this.end) this.start = this.end = 0;
+    if (this.start === this.end) {
+      // Full at its last read: more comes than it was made for.
+      if (this.end === this.bytes.length && this.end < BUFFER_BYTES) {
+        this.bytes = new Uint8Array(BUFFER_BYTES);
+      }
+      this.start = this.end = 0;
+    }
     if (this.end === this.bytes.length) {
       const moved = this.start > 0 ? this.bytes : new Uint8Array(this.bytes.length * 2);
       moved.set(this.bytes.subarray(this.start, this.end));
