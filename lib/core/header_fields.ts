@@ -36,6 +36,15 @@ export class HeaderFields implements HeaderList {
     return fields;
   }
 
+  /**
+   * Names and values in turn, as they came over a wire whose reader let only legal ones pass.
+   */
+  static fromWire(raw: readonly string[]): HeaderFields {
+    const fields = new HeaderFields();
+    for (let at = 0; at + 1 < raw.length; at += 2) fields.#add(raw[at]!.toLowerCase(), raw[at + 1]!);
+    return fields;
+  }
+
   /** Names are asked for, set and deleted in lower case. */
   get(name: string): string | null {
     return this.#values.get(name) ?? null;
@@ -53,6 +62,11 @@ export class HeaderFields implements HeaderList {
   /** @throws TypeError without the value, when there can be no such field */
   set(name: string, value: string): void {
     this.#values.set(name, legalValue(name, value));
+  }
+
+  /** Appends a field whose name is in lower case, unless there can be no such field. */
+  appendLegal(name: string, value: string): void {
+    if (isLegalField(name, value)) this.#add(name, trimmed(value));
   }
 
   #add(name: string, value: string): void {
@@ -85,6 +99,10 @@ function isList(source: Readonly<Record<string, string>> | HeaderList): source i
 function legalValue(name: string, value: string): string {
   if (!NAME.test(name)) throw new TypeError("Cannot use a header field: its name is none");
   if (IMPOSSIBLE.test(value)) throw new TypeError(`Cannot use a header field: the value of ${name} is none`);
+  return trimmed(value);
+}
+
+function trimmed(value: string): string {
   const last = value.length - 1;
   if (last < 0 || (value.charCodeAt(0) > 0x20 && value.charCodeAt(last) > 0x20)) return value;
   return value.replace(OUTER_BLANKS, "");

@@ -153,13 +153,14 @@ function filter(headers: HeaderList, allows: (name: string) => boolean): HeaderF
   headers.forEach((value, rawName) => {
     const name = rawName.toLowerCase();
     if (HOP_BY_HOP.has(name) || listed?.has(name) === true || !allows(name)) return;
-    if (isLegalField(name, value)) kept.append(name, value);
+    kept.appendLegal(name, value);
   });
   return kept;
 }
 
 /** A sender may declare more headers hop-by-hop by naming them in `Connection`. */
 function connectionListed(connection: string | null): ReadonlySet<string> | null {
-  if (connection === null) return null;
+  // What nearly every sender says.
+  if (connection === null || connection === "keep-alive" || connection === "close") return null;
   return new Set(connection.split(",").map((token) => token.trim().toLowerCase()));
 }

@@ -42,6 +42,8 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
+const MINUS = 0x2d;
+const ZERO = 0x30;
 
 /** Measured: 48 is best or equal for prose, code, base64 and short strings alike. */
 const NEAR_BYTES = 512;
@@ -191,10 +193,12 @@ function scanObject(bytes: Uint8Array, start: number, limit: number): JsonScan {
     at = skipSpace(bytes, keyEnd);
     if (bytes[at] !== COLON) return fail(at, "A colon must follow a field name");
     const valueStart = skipSpace(bytes, at + 1);
-    const value = skipValue(bytes, valueStart);
-    if (typeof value === "string") return fail(valueStart, value);
-    members.push({ key, keyStart, valueStart, valueEnd: value.end, kind: value.kind });
-    at = skipSpace(bytes, value.end);
+    const kind = kindAt(bytes, valueStart);
+    if (kind === null) return fail(valueStart, "A value is not JSON");
+    const valueEnd = skipValue(bytes, valueStart, kind);
+    if (typeof valueEnd === "string") return fail(valueStart, valueEnd);
+    members.push({ key, keyStart, valueStart, valueEnd, kind });
+    at = skipSpace(bytes, valueEnd);
     if (bytes[at] === CLOSE_BRACE) return { ok: true, members, objectEnd: at + 1 };
     if (bytes[at] !== COMMA) return fail(at, "A comma or the end of the object must follow a value");
     at = skipSpace(bytes, at + 1);
@@ -205,28 +209,47 @@ function fail(at: number, problem: string): JsonScan {
   return { ok: false, at, problem };
 }
 
-/** End and kind of the value at `start`, or the problem as a sentence. */
-function skipValue(bytes: Uint8Array, start: number): { end: number; kind: JsonKind } | string {
-  switch (bytes[start]) {
-    case QUOTE: {
-      const end = skipString(bytes, start);
-      return end === -1 ? "The JSON ends inside a string" : { end, kind: "string" };
-    }
+/** What the value is that begins at `start`, by its first byte; `null` for what begins none. */
+function kindAt(bytes: Uint8Array, start: number): JsonKind | null {
+  const first = bytes[start];
+  switch (first) {
+    case QUOTE:
+      return "string";
     case OPEN_BRACE:
-    case OPEN_BRACKET: {
-      const end = skipLevels(bytes, start);
-      if (typeof end === "string") return end;
-      return { end, kind: bytes[start] === OPEN_BRACE ? "object" : "array" };
-    }
+      return "object";
+    case OPEN_BRACKET:
+      return "array";
+    case 0x74:
+      return "true";
+    case 0x66:
+      return "false";
+    case 0x6e:
+      return "null";
+    // Where the text ends it is said to end, and not to be wrong.
     case undefined:
-      return "The JSON ends where a value must follow";
+      return "number";
   }
+  const digit = first === MINUS ? bytes[start + 1] : first;
+  return digit !== undefined && digit >= ZERO && digit <= ZERO + 9 ? "number" : null;
+}
+
+/** End of the value at `start`, or the problem as a sentence. */
+function skipValue(bytes: Uint8Array, start: number, kind: JsonKind): number | string {
+  if (kind === "string") {
+    const end = skipString(bytes, start);
+    return end === -1 ? "The JSON ends inside a string" : end;
+  }
+  if (kind === "object" || kind === "array") return skipLevels(bytes, start);
+  if (start >= bytes.length) return "The JSON ends where a value must follow";
   let end = start;
   while (end < bytes.length && !endsScalar(bytes[end]!)) end++;
   if (end - start > 400) return "A number is too long";
-  const word = String.fromCharCode(...bytes.subarray(start, end));
-  if (word === "true" || word === "false" || word === "null") return { end, kind: word };
-  return /^-?[0-9]/.test(word) ? { end, kind: "number" } : "A value is not JSON";
+  if (kind === "number") return end;
+  if (end - start !== kind.length) return "A value is not JSON";
+  for (let at = start; at < end; at++) {
+    if (bytes[at] !== kind.charCodeAt(at - start)) return "A value is not JSON";
+  }
+  return end;
 }
 
 function endsScalar(byte: number): boolean {
@@ -300,12 +323,26 @@ function skipSpace(bytes: Uint8Array, start: number): number {
 
 /** Names and ids are short and plain: put together without the decoder, which costs more than they do. */
 const PLAIN_BYTES = 64;
+/** The same few names come again and again; each has its place here until another one takes it. */
+const KNOWN_TEXTS: string[] = new Array(256).fill("");
 
 function decodeString(bytes: Uint8Array, start: number, end: number): string | null {
   if (end - start <= PLAIN_BYTES) {
+    let place = end - start;
     let at = start + 1;
-    while (at < end - 1 && bytes[at]! < 0x80 && bytes[at] !== BACKSLASH) at++;
-    if (at === end - 1) return String.fromCharCode(...bytes.subarray(start + 1, at));
+    for (; at < end - 1; at++) {
+      const byte = bytes[at]!;
+      if (byte >= 0x80 || byte === BACKSLASH) break;
+      place = (place * 31 + byte) & 0xffff;
+    }
+    if (at === end - 1) {
+      const known = KNOWN_TEXTS[place & 0xff]!;
+      if (isText(bytes, start + 1, at, known)) return known;
+      return KNOWN_TEXTS[place & 0xff] = String.fromCharCode.apply(
+        null,
+        bytes.subarray(start + 1, at) as never,
+      );
+    }
   }
   const text = DECODER.decode(bytes.subarray(start, end));
   if (!text.includes("\\")) return text.slice(1, -1);
@@ -314,4 +351,10 @@ function decodeString(bytes: Uint8Array, start: number, end: number): string | n
   } catch {
     return null;
   }
+}
+
+function isText(bytes: Uint8Array, start: number, end: number, text: string): boolean {
+  if (text.length !== end - start) return false;
+  for (let at = start; at < end; at++) if (bytes[at] !== text.charCodeAt(at - start)) return false;
+  return true;
 }

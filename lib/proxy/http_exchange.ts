@@ -25,7 +25,7 @@ export class HttpRequest implements ClientRequest {
     this.#incoming = incoming;
     this.method = incoming.method ?? "";
     this.target = incoming.url ?? "";
-    this.headers = readFields(incoming.rawHeaders);
+    this.headers = HeaderFields.fromWire(incoming.rawHeaders);
     this.upgrade = upgrade;
     const hasBody = upgrade === null &&
       (this.headers.has("content-length") || this.headers.has("transfer-encoding"));
@@ -47,12 +47,6 @@ export class HttpRequest implements ClientRequest {
     this.#hasLeft = true;
     for (const callback of this.#callbacks) callback();
   }
-}
-
-function readFields(raw: readonly string[]): HeaderFields {
-  const fields = new HeaderFields();
-  for (let at = 0; at + 1 < raw.length; at += 2) fields.append(raw[at]!, raw[at + 1]!);
-  return fields;
 }
 
 /** So much of a body may wait for its reader. */
