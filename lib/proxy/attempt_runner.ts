@@ -175,7 +175,9 @@ export async function runAttempt(deps: ProxyDeps, input: AttemptInput): Promise<
   const group = entry.descriptor.sharedLimitKey(response.headers, credential);
   if (group !== null) deps.pool.noteLimitGroup(launch.account, group);
   noteHeaders(deps, input, entry, response);
-  if (response.status >= 300) return await readRefusal(deps, attempting, response);
+  if (response.status >= 300) {
+    return await readRefusal(deps, attempting, response, context.abort.signal);
+  }
   const { route } = context.match;
   if (context.protocol === "raw" && route.replay === "once") {
     return await passThrough(deps, attempting, input, response);
@@ -304,8 +306,11 @@ async function readRefusal(
   deps: ProxyDeps,
   attempting: Attempting,
   response: UpstreamResponse,
+  signal: AbortSignal,
 ): Promise<AttemptResult> {
   const bytes = await deps.upstream.readErrorBody(response);
+  // What was read until the client left says too little to judge anybody by (P11).
+  if (signal.aborted) return attempting.fail({ kind: "client_cancelled" });
   const facts = readErrorFacts(bytes, response.headers.get("content-type"));
   const headers = attempting.entry.descriptor.answerHeaders(filterResponseHeaders(response.headers, false));
   return attempting.fail(

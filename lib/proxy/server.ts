@@ -48,6 +48,8 @@ const HEAD_LIMIT_MS = 60_000;
 const HEAD_LIMIT_BYTES = 65_536;
 /** So much of an answer may wait for its client; then its source is not asked for more. */
 const WAITING_LIMIT_BYTES = 262_144;
+/** More requests than any client sends ahead. */
+const AHEAD_LIMIT = 32;
 /** Connections whose client is gone without a word are found out by the system. */
 const ALIVE_AFTER_MS = 60_000;
 /** One trouble that goes on is told once in this time. */
@@ -74,6 +76,13 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   return listening;
 }
 
+interface Connection {
+  /** A request of it is being served. */
+  isBusy: boolean;
+  /** Requests that came ahead of their turn. */
+  readonly waiting: (() => void)[];
+}
+
 class Listening implements RunningServer {
   readonly hostname: string;
   #port: number;
@@ -81,8 +90,8 @@ class Listening implements RunningServer {
   readonly #upgrader: Upgrader;
   /** Servers whose connections may still be open; the last one listens. */
   readonly #servers = new Set<Server>();
-  /** Connections that speak HTTP, and how many requests are under way on each. */
-  readonly #connections = new Map<Socket, number>();
+  /** Connections that speak HTTP. */
+  readonly #connections = new Map<Socket, Connection>();
   /** Connections whose last answer is on its way. */
   readonly #ending = new WeakSet<Socket>();
   /** Connections that left HTTP. */
@@ -147,7 +156,7 @@ class Listening implements RunningServer {
     server.on("upgrade", (incoming, socket, head) => this.#serveUpgrade(incoming, socket, head));
     server.on("connection", (socket) => {
       this.#accepted++;
-      this.#connections.set(socket, 0);
+      this.#connections.set(socket, { isBusy: false, waiting: [] });
       socket.on("close", () => this.#connections.delete(socket));
     });
     await new Promise<void>((resolve, reject) => {
@@ -166,24 +175,38 @@ class Listening implements RunningServer {
       log.write("error", "listener_failed", { open: this.openCount, connections: this.#connections.size });
     }
     for (const server of this.#servers) server.close(() => this.#servers.delete(server));
-    for (const [socket, requests] of this.#connections) if (requests === 0) socket.destroy();
+    for (const [socket, { isBusy }] of this.#connections) if (!isBusy) socket.destroy();
     // The next look tells whether it went well.
     this.#listen().catch(() => {});
   }
 
+  /** Requests of one connection are served one after the other, also those that come ahead of their turn. */
   #serve(incoming: IncomingMessage, response: ServerResponse): void {
     const { socket } = incoming;
+    const connection = this.#connections.get(socket);
     // What came behind a request that was the connection's last is nobody's.
-    if (this.#ending.has(socket)) return;
-    this.#connections.set(socket, (this.#connections.get(socket) ?? 0) + 1);
-    response.on("close", () => {
-      const requests = this.#connections.get(socket);
-      if (requests !== undefined) this.#connections.set(socket, requests - 1);
-    });
+    if (connection === undefined || this.#ending.has(socket)) return;
     const request = new HttpRequest(incoming, null);
-    this.#count(request, incoming, response);
+    const over = this.#count(request, incoming, response);
+    response.on("close", () => {
+      connection.isBusy = false;
+      connection.waiting.shift()?.();
+    });
+    const start = (): void => {
+      if (this.#ending.has(socket)) return;
+      connection.isBusy = true;
+      this.#start(incoming, request, response);
+    };
+    if (!connection.isBusy) return start();
+    if (connection.waiting.length === AHEAD_LIMIT) return void socket.destroy();
+    connection.waiting.push(start);
+    // The runtime tells a response of its connection's end only once it is the next to be sent.
+    socket.once("close", over);
+  }
+
+  #start(incoming: IncomingMessage, request: HttpRequest, response: ServerResponse): void {
     const send = (answer: Answer): void => {
-      if (answer.headers.get("connection") === "close") this.#ending.add(socket);
+      if (answer.headers.get("connection") === "close") this.#ending.add(incoming.socket);
       sendAnswer(request, response, answer);
     };
     // The parser takes 0.9 and 2.0 as well, and means 1.1 by them.
@@ -206,16 +229,21 @@ class Listening implements RunningServer {
     }, () => socket.destroy());
   }
 
-  /** Counts an answer until its client has taken it whole or is gone. */
-  #count(request: HttpRequest, incoming: IncomingMessage, response: ServerResponse): void {
+  /** Counts an answer until its client has taken it whole or is gone. @returns what to call when it is gone. */
+  #count(request: HttpRequest, incoming: IncomingMessage, response: ServerResponse): () => void {
     this.#unsent++;
-    response.on("close", () => {
+    let isOver = false;
+    const over = (): void => {
+      if (isOver) return;
+      isOver = true;
       this.#unsent--;
       if (!response.writableFinished) request.left();
-    });
+    };
+    response.on("close", over);
     // Whatever is said here is said by `close` as well.
     response.on("error", () => {});
     incoming.on("error", () => {});
+    return over;
   }
 
   #answer(request: HttpRequest, send: (answer: Answer) => void, giveUp: () => void): void {

@@ -183,7 +183,7 @@ function streamOn(
     else if (end === "cancelled") {
       hooks.finished(
         launch,
-        { ...SUCCESS, kind: "cancelled", row: 45, origin: "client" },
+        { ...SUCCESS, kind: "cancelled", row: 45, origin: "client", code: "client_cancelled" },
         response.status,
         null,
       );
