@@ -28,6 +28,11 @@ export class FakeClock implements Clock {
     return this.#entries.size;
   }
 
+  /** How many of them wait for a moment more than `ms` ahead: the long waits, without the housekeeping. */
+  pendingBeyond(ms: number): number {
+    return [...this.#entries].filter(({ atMs }) => atMs > this.#nowMs + ms).length;
+  }
+
   now(): number {
     return this.#nowMs;
   }
