@@ -35,15 +35,15 @@ const moments: readonly Moment[] = [
   {
     name: "while a cooldown that another one met is waited out",
     accounts: ["A"],
+    twice: true,
     held: false,
     attempts: [],
     async reach({ rig, client, other }) {
       rig.account("A").script(LIMITED).otherwise(ok("A"));
       await other.ask();
-      await eventually(() => isCooling(rig, 1));
-      const waiting = rig.clock.pendingBeyond(1_000);
-      await client.ask();
-      await eventually(() => rig.clock.pendingBeyond(1_000) > waiting);
+      await eventually(() => waitingCount(rig) === 1);
+      await client.ask(STREAM);
+      await eventually(() => waitingCount(rig) === 2);
       return async () => {
         // The cooldown, and the spread of those who wait for it.
         await rig.clock.advance(26_000);
@@ -61,7 +61,7 @@ const moments: readonly Moment[] = [
     async reach({ rig, client }) {
       rig.account("A").script(LIMITED);
       await client.ask(STREAM);
-      await eventually(() => isCooling(rig, 1));
+      await eventually(() => waitingCount(rig) === 1);
     },
   },
   {
@@ -72,7 +72,7 @@ const moments: readonly Moment[] = [
     async reach({ rig, client }) {
       for (const name of ["A", "B"]) rig.account(name).script(OVERLOADED);
       await client.ask(STREAM);
-      await eventually(() => isCooling(rig, 2));
+      await eventually(() => accountsOf(rig).every(({ state }) => state === "cooling"));
     },
   },
   {
@@ -142,7 +142,7 @@ const moments: readonly Moment[] = [
       rig.account("A").script(stream([created(), delta("a"), rst()]));
       await client.ask(STREAM);
       await asked(rig, 1);
-      await eventually(() => rig.provider.hits[0]!.leftAtMs !== null);
+      await eventually(() => accountsOf(rig).every(({ inFlight }) => inFlight === 0));
     },
   },
   {
@@ -248,9 +248,13 @@ async function asked(rig: Rig, count: number): Promise<void> {
   await eventually(() => answersAsked(rig).length === count);
 }
 
-function isCooling(rig: Rig, count: number): boolean {
-  const accounts = rig.app.pool.describeAccounts(rig.clock.now());
-  return accounts.filter(({ state }) => state === "cooling").length === count;
+function accountsOf(rig: Rig) {
+  return rig.app.pool.describeAccounts(rig.clock.now());
+}
+
+/** Requests that wait for a cooldown of twenty seconds; they are spread over a few more. */
+function waitingCount(rig: Rig): number {
+  return rig.clock.pendingWithin(20_000, 26_000);
 }
 
 /** A document that never ends. */
