@@ -14,7 +14,6 @@ import { renderLocal } from "./protocol/answer.ts";
 import { AccountCredentials } from "./proxy/account_credentials.ts";
 import { type AdmissionSources, admit } from "./proxy/admission.ts";
 import { BodyWatch } from "./proxy/body_pace.ts";
-import { CancelWatch } from "./proxy/cancel_watch.ts";
 import { DecisionLog } from "./proxy/decision_log.ts";
 import type { HandlerDeps, ProviderEntry } from "./proxy/deps.ts";
 import { EventFeed } from "./proxy/event_feed.ts";
@@ -42,10 +41,11 @@ import { VERSION } from "./version.ts";
 import { SqliteAccountStore } from "./store/account_store.ts";
 import { SqliteAffinityStore } from "./store/affinity_store.ts";
 import { SqlitePoolStore } from "./store/pool_store.ts";
+import { Answer } from "./proxy/answer.ts";
 
 const UPKEEP_BATCH = 100;
 
-/** @throws StartRefused, StoreFailure, Deno.errors.AddrInUse */
+/** @throws StartRefused, StoreFailure; the system's error with its `code` where the address cannot be listened on */
 export async function startApp(initial: Config, outside: Outside): Promise<App> {
   const { clock, digest, ids, log, database } = outside;
   let config = initial;
@@ -147,7 +147,6 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
 
   const decisions = new DecisionLog();
   const recoverySlots = new RecoverySlots(clock);
-  const cancelWatch = new CancelWatch(clock);
   const bodyWatch = new BodyWatch(clock);
   const usage = new UsageRecorder(accounts, clock, () => config.usage.enabled, fatal, metrics);
   const running = new Set<AbortController>();
@@ -236,7 +235,6 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     affinity,
     accounts,
     decisions,
-    cancelWatch,
     bodyWatch,
     recoverySlots,
     usage,
@@ -255,7 +253,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
         if (admission.ok) return catalog.answer(request, search);
         const context = { requestId: ids.requestId(), nowMs: clock.now() };
         const { status, headers, body } = renderLocal("raw", admission.problem, context);
-        return new Response(body, { status, headers });
+        return new Answer(body, { status, headers });
       },
       metrics: (request) => metricsEndpoint.answer(request),
       status: createStatus({
@@ -276,7 +274,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     isDraining: () => server.draining,
     listedModels: () => catalog.listed(),
   };
-  const server: RunningServer = startServer({
+  const server: RunningServer = await startServer({
     hostname: config.host,
     port: config.port,
     handler: createHandler(deps),
@@ -353,7 +351,6 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
       await server.stop(graceMs);
       upkeep.stop();
       metricsEndpoint.close();
-      cancelWatch.close();
       bodyWatch.close();
       await monitor.close();
       await refresher.close();

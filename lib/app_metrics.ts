@@ -3,12 +3,14 @@ import { addGauges, type GaugeSources } from "./proxy/metrics_gauges.ts";
 import { createMetricsRoute, type MetricsRouteDeps } from "./proxy/metrics_route.ts";
 import type { Metrics } from "./proxy/metrics.ts";
 import { type LagMeter, startLagMeter } from "./runtime/lag_meter.ts";
+import type { Answer } from "./proxy/answer.ts";
+import type { ClientRequest } from "./proxy/client_request.ts";
 
 /** One timer tick late is 20 ms of our own clock; beyond a second clients notice. */
 const LAG_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
 export interface MetricsEndpoint {
-  answer(request: Request): Response;
+  answer(request: ClientRequest): Answer;
   close(): void;
 }
 

@@ -72,8 +72,16 @@ export interface UpstreamRequest {
   readonly attempt: AttemptId;
 }
 
+/** Bytes as they come, for one reader. */
+export interface ByteSource {
+  /** The next bytes, at least one; `null` at the end. One call at a time. Throws when what was to come is lost. */
+  read(): Promise<Uint8Array<ArrayBuffer> | null>;
+  /** Lets go of what is left. Safe to call twice, and after the end. */
+  cancel(): void;
+}
+
 /** The body of an answer: bytes as they come, for one reader. */
-export interface AnswerBody extends AsyncIterable<Uint8Array<ArrayBuffer>> {
+export interface AnswerBody extends ByteSource, AsyncIterable<Uint8Array<ArrayBuffer>> {
   /**
    * The next bytes, at least one, in memory of their own; `null` at the end. One call at a time. What it throws is
    * for `Upstream.bodyFailure`.

@@ -132,14 +132,18 @@ function stamp(path: string): string | null {
 function explainRefusal(error: unknown, config: Config): string {
   const address = `${config.host}:${config.port}`;
   if (error instanceof StartRefused || error instanceof StoreFailure) return error.message;
-  if (error instanceof Deno.errors.AddrInUse) {
-    return `Cannot listen on ${address}: another program uses that port`;
-  }
-  if (error instanceof Deno.errors.AddrNotAvailable) {
-    return `Cannot listen on ${address}: this machine has no such address`;
+  switch (error instanceof Error && "code" in error ? error.code : null) {
+    case "EADDRINUSE":
+      return `Cannot listen on ${address}: another program uses that port`;
+    case "EADDRNOTAVAIL":
+      return `Cannot listen on ${address}: this machine has no such address`;
+    case "ENOTFOUND":
+      return `Cannot listen on ${address}: there is no host of that name`;
+    case "EACCES":
+      return `Cannot listen on ${address}: not permitted`;
   }
   // A proxy variable of the environment that is no URL.
   if (error instanceof SyntaxError) return error.message;
-  if (error instanceof Deno.errors.PermissionDenied) return `Cannot listen on ${address}: not permitted`;
+  if (error instanceof Deno.errors.NotCapable) return `Cannot listen on ${address}: not permitted`;
   throw error;
 }

@@ -20,6 +20,8 @@ import {
   withConfig,
 } from "./management_client.ts";
 import { relativeTime, type Style, table } from "./terminal.ts";
+import type { Answer } from "../proxy/answer.ts";
+import { ownRequest } from "../proxy/client_request.ts";
 
 interface UserJson {
   readonly id: string;
@@ -178,12 +180,9 @@ async function onDatabase(
     const routes = createUserRoutes({ accounts, clock, digest, ids, log: { write: () => {} } });
     return await work({
       async call(method, path, body) {
-        const url = `http://localhost/v0/management/${path}`;
-        const request = new Request(url, {
-          method,
-          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        });
-        return await readRoute(await routes(request, new URL(url).pathname, () => true));
+        const target = `/v0/management/${path}`;
+        const request = ownRequest(method, target, body === undefined ? null : JSON.stringify(body));
+        return readRoute(await routes(request, target, () => true));
       },
     });
   } catch (error) {
@@ -192,10 +191,10 @@ async function onDatabase(
   }
 }
 
-async function readRoute(response: Response | null): Promise<ManagementAnswer> {
-  const json = response === null ? null : readObject(await response.text());
-  if (response !== null && json !== null && response.ok) return { ok: true, json };
+function readRoute(answer: Answer | null): ManagementAnswer {
+  const json = answer?.body instanceof Uint8Array ? readObject(new TextDecoder().decode(answer.body)) : null;
+  if (answer !== null && json !== null && answer.status < 300) return { ok: true, json };
   const { error } = json as { error?: { code?: string; message?: string } };
-  const exit = response?.status === 404 ? EXIT.notFound : EXIT.failed;
+  const exit = answer?.status === 404 ? EXIT.notFound : EXIT.failed;
   return { ok: false, report: problem(exit, error?.code ?? "failed", error?.message ?? "It did not work") };
 }

@@ -4,6 +4,7 @@
  * Keys are compared as SHA-256 digests, so that neither length nor prefix of a key shows in the time taken.
  */
 import type { Digest, ManagedUser } from "../ports.ts";
+import type { HeaderLookup } from "../core/evidence.ts";
 import type { Route } from "../protocol/route.ts";
 
 export interface Tenant {
@@ -29,7 +30,7 @@ export interface AdmissionSources {
 const BEARER = /^Bearer +/i;
 
 /** The key of a request: `Authorization: Bearer`, bare `Authorization`, or `x-api-key`, for all protocols. */
-export function readClientKey(headers: Headers): string | null {
+export function readClientKey(headers: HeaderLookup): string | null {
   const authorization = headers.get("authorization");
   const key = authorization !== null ? authorization.replace(BEARER, "") : headers.get("x-api-key");
   const trimmed = key?.trim() ?? "";
@@ -37,7 +38,7 @@ export function readClientKey(headers: Headers): string | null {
 }
 
 export function admit(
-  headers: Headers,
+  headers: HeaderLookup,
   route: Pick<Route, "admitsAccountToken">,
   sources: AdmissionSources,
 ): Admission {

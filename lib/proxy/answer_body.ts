@@ -1,5 +1,5 @@
 /** Bodies of answers: read whole within a limit, or handed to the client as they come. */
-import type { AnswerBody, Clock } from "../ports.ts";
+import type { AnswerBody, ByteSource, Clock } from "../ports.ts";
 import { concat } from "./request_body.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
@@ -92,7 +92,7 @@ export function limitSilence(body: AnswerBody, clock: Clock, idleMs: number): An
 }
 
 /**
- * The rest of a body as a stream for the client, behind what was read already.
+ * The rest of a body for the client, behind what was read already.
  *
  * @param ended  called once.
  * @param passed  told the length of each piece that goes to the client.
@@ -102,32 +102,30 @@ export function streamBody(
   begun: readonly Bytes[],
   ended: (end: "whole" | "cancelled" | { readonly error: unknown }) => void,
   passed: (bytes: number) => void = () => {},
-): ReadableStream<Bytes> {
-  return new ReadableStream<Bytes>({
-    start(controller) {
-      for (const piece of begun) {
-        passed(piece.length);
-        controller.enqueue(piece);
-      }
-    },
-    async pull(controller) {
+): ByteSource {
+  const queue = [...begun];
+  let over = false;
+  const end = (result: Parameters<typeof ended>[0]): void => {
+    if (over) return;
+    over = true;
+    ended(result);
+  };
+  return {
+    async read() {
       let piece: Bytes | null;
       try {
-        piece = await body.read();
+        piece = queue.shift() ?? await body.read();
       } catch (error) {
-        ended({ error });
-        return controller.error(error);
+        end({ error });
+        throw error;
       }
-      if (piece !== null) {
-        passed(piece.length);
-        return controller.enqueue(piece);
-      }
-      ended("whole");
-      controller.close();
+      if (piece === null) end("whole");
+      else passed(piece.length);
+      return piece;
     },
     cancel() {
       body.cancel();
-      ended("cancelled");
+      end("cancelled");
     },
-  }, { highWaterMark: 0 });
+  };
 }

@@ -27,7 +27,7 @@ import { readStreamAnswer } from "./stream_answer.ts";
 import type { AnswerTranslating } from "./translation.ts";
 import { prepareBody, upstreamProtocolOf } from "./upstream_body.ts";
 import { readWholeAnswer } from "./whole_answer.ts";
-import { respond } from "./respond.ts";
+import { Answer, type AnswerContent } from "./answer.ts";
 
 /** What of an upstream answer may still be passed to the client, should the pool decide so. */
 export type RelayAnswer =
@@ -39,7 +39,7 @@ export type RelayAnswer =
     readonly facts: ErrorFacts;
   }
   /** Our own refusal of this attempt, made where it failed. */
-  | { readonly kind: "passed"; readonly response: Response; readonly code: string }
+  | { readonly kind: "passed"; readonly response: Answer; readonly code: string }
   /** A failure inside a held stream: what was held, and the failing frame, both in the client's protocol. */
   | {
     readonly kind: "held";
@@ -50,7 +50,7 @@ export type RelayAnswer =
   };
 
 export type AttemptResult =
-  | { readonly kind: "committed"; readonly response: Response }
+  | { readonly kind: "committed"; readonly response: Answer }
   | {
     readonly kind: "failed";
     readonly outcome: Outcome;
@@ -132,7 +132,7 @@ function overloaded(context: RequestContext, nowMs: number): RelayAnswer {
   const rendered = renderLocal(context.protocol, "overloaded_local", { requestId: context.id, nowMs });
   return {
     kind: "passed",
-    response: new Response(rendered.body, { status: rendered.status, headers: rendered.headers }),
+    response: new Answer(rendered.body, { status: rendered.status, headers: rendered.headers }),
     code: "overloaded",
   };
 }
@@ -223,7 +223,7 @@ function refuseUncarried(
     fingerprint: null,
     relay: {
       kind: "passed",
-      response: new Response(rendered.body, { status: rendered.status, headers: rendered.headers }),
+      response: new Answer(rendered.body, { status: rendered.status, headers: rendered.headers }),
       code: kind,
     },
   };
@@ -332,7 +332,7 @@ async function passThrough(
   { context, hooks, launch }: AttemptInput,
   response: UpstreamResponse,
 ): Promise<AttemptResult> {
-  let body: BodyInit | null;
+  let body: AnswerContent;
   try {
     body = await pinAnswer(deps, context.match, launch.account, response);
   } catch (error) {
@@ -343,7 +343,7 @@ async function passThrough(
   if (response.contentLength !== null) headers.set("content-length", String(response.contentLength));
   hooks.commit(launch);
   hooks.finished(launch, SUCCESS, response.status, null);
-  return { kind: "committed", response: respond(body, response.status, headers) };
+  return { kind: "committed", response: new Answer(body, { status: response.status, headers }) };
 }
 
 export const SUCCESS: Outcome = classify({ kind: "success" }, null, { nowMs: 0 });

@@ -11,6 +11,10 @@ export const LEAST_BYTES_PER_SECOND = 8_192;
 /** How late a slow body may be noticed. */
 const SWEEP_MS = 500;
 
+/** The client sends too slowly. */
+export const TOO_SLOW = Symbol("too slow");
+export type TooSlow = typeof TOO_SLOW;
+
 interface Waiting {
   readonly dueAtMs: number;
   readonly giveUp: () => void;
@@ -29,10 +33,10 @@ export class BodyWatch {
     this.clock = clock;
   }
 
-  /** @returns null once it is due; whatever it comes to then is nobody's. */
-  wait<T>(part: Promise<T>, dueAtMs: number): Promise<T | null> {
+  /** Gives up once it is due; whatever it comes to then is nobody's. */
+  wait<T>(part: Promise<T>, dueAtMs: number): Promise<T | TooSlow> {
     return new Promise((resolve, reject) => {
-      const waiting: Waiting = { dueAtMs, giveUp: () => resolve(null) };
+      const waiting: Waiting = { dueAtMs, giveUp: () => resolve(TOO_SLOW) };
       this.#waiting.add(waiting);
       this.#sweep ??= this.#schedule();
       part.then((value) => {
@@ -79,14 +83,14 @@ export class BodyPace {
     this.#graceMs = graceMs;
   }
 
-  /** Waits for a whole body of known length. @returns null when the client was too slow. */
-  whole<T>(body: Promise<T>, lengthBytes: number): Promise<T | null> {
+  /** Waits for a whole body of known length. */
+  whole<T>(body: Promise<T>, lengthBytes: number): Promise<T | TooSlow> {
     if (this.#graceMs === 0) return body;
     return this.#watch.wait(body, this.#watch.clock.now() + this.#graceMs + earnedMs(lengthBytes));
   }
 
-  /** Waits for the next part of a body; what came is told to `count`. @returns null when the client was too slow. */
-  async next<T>(part: Promise<T>): Promise<T | null> {
+  /** Waits for the next part of a body; what came is told to `count`. */
+  async next<T>(part: Promise<T>): Promise<T | TooSlow> {
     if (this.#graceMs === 0) return await part;
     const { clock } = this.#watch;
     const beganMs = clock.now();

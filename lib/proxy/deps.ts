@@ -21,7 +21,6 @@ import type { AdmissionSources } from "./admission.ts";
 import type { PoolRuntime } from "./pool_runtime.ts";
 import type { DecisionLog } from "./decision_log.ts";
 import type { BodyWatch } from "./body_pace.ts";
-import type { CancelWatch } from "./cancel_watch.ts";
 import type { Evidence } from "../core/evidence.ts";
 import type { LocalRoutes } from "./local_routes.ts";
 import type { OpenSockets } from "./open_sockets.ts";
@@ -72,7 +71,6 @@ export interface ProxyDeps {
   readonly affinity: AffinityStore;
   readonly accounts: AccountStore;
   readonly decisions: DecisionLog;
-  readonly cancelWatch: CancelWatch;
   readonly bodyWatch: BodyWatch;
   readonly recoverySlots: RecoverySlots;
   readonly usage: UsageRecorder;

@@ -6,7 +6,7 @@
  * them; when it reads again it is given the whole state once more.
  */
 import type { DecisionRecord } from "../core/decision.ts";
-import type { Clock, Scheduled } from "../ports.ts";
+import type { ByteSource, Clock, Scheduled } from "../ports.ts";
 import { type DecisionLog, KEPT_DECISIONS } from "./decision_log.ts";
 import { isoTime, summariseDecision, viewDecision } from "./decision_view.ts";
 import type { HourStats } from "./hour_stats.ts";
@@ -14,6 +14,7 @@ import { problem } from "./management.ts";
 import type { PoolRuntime } from "./pool_runtime.ts";
 import type { PoolWatch } from "./pool_watch.ts";
 import type { StateView } from "./state_view.ts";
+import { Answer } from "./answer.ts";
 
 /** Changes that come closer together are told together. */
 export const STATE_SPACING_MS = 250;
@@ -56,7 +57,7 @@ export class EventFeed {
     return this.#readers.size;
   }
 
-  open(options: FeedOptions): Response {
+  open(options: FeedOptions): Answer {
     if (this.#closed || this.#readers.size >= MAX_READERS) {
       const message = this.#closed
         ? "Shutting down"
@@ -69,7 +70,7 @@ export class EventFeed {
     });
     if (this.#readers.size === 0) this.#start();
     this.#readers.add(reader);
-    return new Response(reader.body, {
+    return new Answer(reader, {
       headers: {
         "content-type": "text/event-stream; charset=utf-8",
         "cache-control": "no-store",
@@ -177,13 +178,15 @@ interface ReaderEvents {
 }
 
 /** One open stream. */
-class Reader {
+class Reader implements ByteSource {
   readonly options: FeedOptions;
-  readonly body: ReadableStream<Uint8Array>;
   pingAtMs: number;
   readonly #events: ReaderEvents;
   readonly #encoder = new TextEncoder();
-  #controller: ReadableStreamDefaultController<Uint8Array> | null = null;
+  readonly #queue: Uint8Array<ArrayBuffer>[] = [];
+  #queuedBytes = 0;
+  #wake: (() => void) | null = null;
+  #open = true;
   /** Events were lost, or none was told yet. */
   #behind = true;
 
@@ -191,17 +194,20 @@ class Reader {
     this.options = options;
     this.pingAtMs = pingAtMs;
     this.#events = events;
-    this.body = new ReadableStream<Uint8Array>({
-      start: (controller) => {
-        this.#controller = controller;
-        controller.enqueue(this.#encoder.encode("retry: 2000\n\n"));
-      },
-      pull: () => this.#catchUp(),
-      cancel: () => {
-        this.#controller = null;
-        events.left();
-      },
-    }, new ByteLengthQueuingStrategy({ highWaterMark: MAX_QUEUED_BYTES }));
+    this.#enqueue("retry: 2000\n\n");
+  }
+
+  async read(): Promise<Uint8Array<ArrayBuffer> | null> {
+    this.#catchUp();
+    if (this.#queue.length === 0 && this.#open) await new Promise<void>((wake) => this.#wake = wake);
+    const next = this.#queue.shift() ?? null;
+    this.#queuedBytes -= next?.length ?? 0;
+    return next;
+  }
+
+  cancel(): void {
+    this.#queue.length = this.#queuedBytes = 0;
+    this.end();
   }
 
   tell(text: string): void {
@@ -216,10 +222,9 @@ class Reader {
   }
 
   end(): void {
-    const controller = this.#controller;
-    if (controller === null) return;
-    this.#controller = null;
-    controller.close();
+    if (!this.#open) return;
+    this.#open = false;
+    this.#wake?.();
     this.#events.left();
   }
 
@@ -230,14 +235,22 @@ class Reader {
   }
 
   #send(text: string): void {
-    if (this.#controller === null) return;
+    if (!this.#open) return;
     if (!this.options.isAllowed()) return this.end();
-    if (this.#hasRoom()) this.#controller.enqueue(this.#encoder.encode(text));
+    if (this.#hasRoom()) this.#enqueue(text);
     else this.#behind = true;
   }
 
+  #enqueue(text: string): void {
+    const bytes = this.#encoder.encode(text);
+    this.#queue.push(bytes);
+    this.#queuedBytes += bytes.length;
+    this.#wake?.();
+    this.#wake = null;
+  }
+
   #hasRoom(): boolean {
-    return (this.#controller?.desiredSize ?? 0) > 0;
+    return this.#open && this.#queuedBytes < MAX_QUEUED_BYTES;
   }
 }
 

@@ -1,13 +1,13 @@
 /**
  * From a client's HTTP request to the one answer it gets.
  */
+import type { HeaderLookup } from "../core/evidence.ts";
 import { isLoop } from "../protocol/hops.ts";
 import { matchRoute, type Route, type RouteMatch } from "../protocol/route.ts";
 import { admit, type Tenant } from "./admission.ts";
 import { runAttempt } from "./attempt_runner.ts";
 import type { HandlerDeps, ProxyDeps } from "./deps.ts";
 import { type Asked, describe } from "./describe_request.ts";
-import type { ConnectionInfo } from "./local_routes.ts";
 import { enterRecovery } from "./recovery.ts";
 import { refuse } from "./refusal.ts";
 import {
@@ -21,37 +21,47 @@ import { countUsage, recordDone } from "./request_record.ts";
 import { BODY_TOO_SLOW } from "./request_context.ts";
 import { runRequest } from "./request_runner.ts";
 import { serveSocket } from "./upgrade_handler.ts";
-import { HeaderFields } from "../core/header_fields.ts";
+import type { Answer } from "./answer.ts";
+import type { ClientRequest } from "./client_request.ts";
 
-/** The runtime joins Host and target to a URL: with these in it the host would reach into the path. */
-const HOST_SMUGGLES = /[/?#@\\\s]/;
+/** What no host name holds. */
+const NO_HOST = /[/?#@\\\s,]/;
 
-/** The handler `Deno.serve` calls. Never throws for anything a client or an upstream may do. */
+/** The handler the listener calls. Never throws for anything a client or an upstream may do. */
 export function createHandler(
   deps: HandlerDeps,
-): (request: Request, info?: ConnectionInfo) => Response | Promise<Response> {
-  return (request, info) => {
-    const host = request.headers.get("host") ?? "";
-    if (HOST_SMUGGLES.test(host)) {
+): (request: ClientRequest) => Answer | Promise<Answer> {
+  return (request) => {
+    const { headers, target } = request;
+    if (isFramingDoubtful(headers)) {
+      const detail = "The request states its length in a way that can be read differently";
+      return lastOnConnection(refuse(deps, "invalid_request", "raw", deps.ids.requestId(), detail));
+    }
+    const host = headers.get("host") ?? "";
+    if (NO_HOST.test(host)) {
       return refuse(deps, "invalid_request", "raw", deps.ids.requestId(), "The Host header is not a host");
     }
-    const { url } = request;
-    if (namesOtherHost(url, host)) {
+    const split = splitTarget(target);
+    if (split === null) {
+      const detail = "The request target is neither a path nor a URL";
+      return refuse(deps, "invalid_request", "raw", deps.ids.requestId(), detail);
+    }
+    if (namesOtherHost(target, host)) {
       const detail = "The request target names another host than the Host header";
       return refuse(deps, "invalid_request", "raw", deps.ids.requestId(), detail);
     }
-    const { path, search } = splitUrl(url);
-    const local = deps.local(request, path, search, info);
+    const { path, search } = split;
+    const local = deps.local(request, path, search);
     if (local !== null) return local;
-    const upgrade = request.headers.get("upgrade");
-    const match = matchRoute(request.method, path, upgrade !== null && upgrade.toLowerCase() === "websocket");
+    const wantsSocket = headers.get("upgrade")?.toLowerCase() === "websocket";
+    const match = matchRoute(request.method, path, wantsSocket);
     const id = deps.ids.requestId();
     if (match === null) return refuse(deps, "not_found", "raw", id);
-    if (isLoop(request.headers, deps.instanceId)) {
+    if (isLoop(headers, deps.instanceId)) {
       return refuse(deps, "loop_detected", match.route.protocol, id);
     }
     if (deps.isDraining()) return refuse(deps, "shutting_down", match.route.protocol, id);
-    const admission = admit(request.headers, match.route, deps.admission);
+    const admission = admit(headers, match.route, deps.admission);
     if (!admission.ok) return refuse(deps, admission.problem, match.route.protocol, id);
     if (match.route.websocket) return serveSocket(deps, request, match, search, admission.tenant, id);
     return serve(deps, request, match, search, admission.tenant, id);
@@ -60,18 +70,17 @@ export function createHandler(
 
 async function serve(
   deps: HandlerDeps,
-  request: Request,
+  request: ClientRequest,
   match: RouteMatch,
   search: string,
   tenant: Tenant,
   id: string,
-): Promise<Response> {
+): Promise<Answer> {
   const { route } = match;
   const receivedAtMs = deps.clock.now();
   const abort = new AbortController();
-  const watched = { request, abort, sinceMs: receivedAtMs };
-  deps.cancelWatch.add(watched);
-  const headers = HeaderFields.from(request.headers);
+  request.whenLeft(() => abort.abort());
+  const { headers } = request;
   const contentType = headers.get("content-type");
   const isJson = contentType === null || contentType.includes("json");
   const read = await readRequestBody(request, {
@@ -81,14 +90,10 @@ async function serve(
     mustInspect: isJson && route.namesModel,
     tooSlow: () => abort.abort(BODY_TOO_SLOW),
   });
-  if (!read.ok) {
-    deps.cancelWatch.remove(watched);
-    return refuseBody(deps, read.problem, route, id);
-  }
+  if (!read.ok) return refuseBody(deps, read.problem, route, id);
   deps.traffic.bytesFromClients += lengthOf(read.body);
   const inspected = inspect(read.body, route, isJson);
   if (!inspected.ok) {
-    deps.cancelWatch.remove(watched);
     return refuse(
       deps,
       inspected.tooLarge ? "request_too_large" : "invalid_request",
@@ -112,7 +117,6 @@ async function serve(
   };
   const { context, turnStateAccount } = describe(deps, asked, abort);
   if (context.spec.targets.length + context.spec.fallbacks.length === 0) {
-    deps.cancelWatch.remove(watched);
     return refuse(
       deps,
       "not_found",
@@ -138,8 +142,6 @@ async function serve(
   } catch (error) {
     slot?.release();
     throw error;
-  } finally {
-    deps.cancelWatch.remove(watched);
   }
 }
 
@@ -178,13 +180,11 @@ function inspect(body: RequestBody, route: Route, isJson: boolean): Inspection {
   return { ok: false, tooLarge: false, problem: `The request body is not a JSON object: ${read.problem}` };
 }
 
-function refuseBody(deps: ProxyDeps, problem: BodyProblem, route: Route, id: string): Response {
+function refuseBody(deps: ProxyDeps, problem: BodyProblem, route: Route, id: string): Answer {
   const invalid = (detail: string) => refuse(deps, "invalid_request", route.protocol, id, detail);
   switch (problem) {
     case "bad_length":
       return lastOnConnection(invalid("The request body does not have the length it declares"));
-    case "bad_transfer":
-      return lastOnConnection(invalid("The transfer-encoding of the request body is not chunked alone"));
     case "too_slow":
       return refuse(deps, "request_timeout", route.protocol, id);
     case "aborted":
@@ -199,10 +199,17 @@ function refuseBody(deps: ProxyDeps, problem: BodyProblem, route: Route, id: str
 }
 
 /**
- * Where it is in doubt where a request ends, whoever stands before us must not send another behind it. The runtime
- * itself would still answer one that came already; it needs a key of its own.
+ * Whether the next reader could see another body: with a coding below the chunks, which nobody would undo, or with a
+ * length beside a transfer coding, were it an empty one.
  */
-function lastOnConnection(answer: Response): Response {
+function isFramingDoubtful(headers: HeaderLookup): boolean {
+  const coding = headers.get("transfer-encoding");
+  return coding !== null &&
+    (coding.trim().toLowerCase() !== "chunked" || headers.get("content-length") !== null);
+}
+
+/** Where it is in doubt where a request ends, nobody's next one may be taken from behind it. */
+function lastOnConnection(answer: Answer): Answer {
   answer.headers.set("connection", "close");
   return answer;
 }
@@ -211,29 +218,24 @@ function lastOnConnection(answer: Response): Response {
  * True where a target in absolute form contradicts `Host`: one of the two is a lie, and which one counts differs
  * between readers (RFC 9112 section 3.2.2 takes the target, most programs the header).
  */
-export function namesOtherHost(url: string, host: string): boolean {
-  // HTTP/2 and HTTP/1.0 may do without the header.
-  if (host === "") return false;
-  // How the runtime writes every target that is a path alone.
-  if (url.startsWith(HTTP) && url.startsWith(host, HTTP.length) && url[HTTP.length + host.length] === "/") {
-    return false;
-  }
-  const authority = /^https?:\/\/([^/?#]*)/.exec(url)?.[1];
+export function namesOtherHost(target: string, host: string): boolean {
+  // HTTP/1.0 may do without the header.
+  if (target.startsWith("/") || host === "") return false;
+  const authority = WHOLE_URL.exec(target)?.[1];
   return authority === undefined || plainHost(authority) !== plainHost(host);
 }
 
-const HTTP = "http://";
+const WHOLE_URL = /^https?:\/\/([^/?#]*)/i;
 
 function plainHost(authority: string): string {
   return authority.toLowerCase().replace(/:80$/, "");
 }
 
-/** Path and query of an absolute request URL, byte for byte as received. */
-export function splitUrl(url: string): { path: string; search: string } {
-  const start = url.indexOf("/", url.indexOf("://") + 3);
-  if (start < 0) return { path: "/", search: "" };
-  const query = url.indexOf("?", start);
-  return query < 0
-    ? { path: url.slice(start), search: "" }
-    : { path: url.slice(start, query), search: url.slice(query) };
+/** Path and query of a request target, byte for byte as received. @returns `null` when it has none. */
+export function splitTarget(target: string): { path: string; search: string } | null {
+  const begin = target.startsWith("/") ? 0 : WHOLE_URL.exec(target)?.[0].length;
+  if (begin === undefined) return null;
+  const query = target.indexOf("?", begin);
+  const path = query < 0 ? target.slice(begin) : target.slice(begin, query);
+  return { path: path === "" ? "/" : path, search: query < 0 ? "" : target.slice(query) };
 }

@@ -4,8 +4,10 @@
  * What was sent is never repeated in an answer, since a key may have slipped into it; names of fields are.
  */
 import type { z } from "zod";
-import type { BodyPace } from "./body_pace.ts";
-import { concat, letGo } from "./request_body.ts";
+import type { ByteSource } from "../ports.ts";
+import { type BodyPace, TOO_SLOW } from "./body_pace.ts";
+import { concat } from "./request_body.ts";
+import type { ClientRequest } from "./client_request.ts";
 
 export const INPUT_LIMIT_BYTES = 16_384;
 /** A name longer than this is not a name. */
@@ -22,7 +24,7 @@ export type Input<T> =
   };
 
 /** Reads at most 16 KiB, whatever length the caller declares. An absent body is an empty object. */
-export async function readJsonInput<T>(request: Request, schema: z.ZodType<T>): Promise<Input<T>> {
+export async function readJsonInput<T>(request: ClientRequest, schema: z.ZodType<T>): Promise<Input<T>> {
   const coding = request.headers.get("content-encoding") ?? "identity";
   if (coding !== "identity") {
     return refused(415, "unsupported_encoding", "The body must be sent without content coding");
@@ -88,24 +90,22 @@ function refused(
  * @param pace  for callers without a key: nobody else may hold a connection open by sending nothing.
  */
 export async function readBounded(
-  body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
+  source: ByteSource | null,
   limitBytes: number,
   pace: BodyPace | null = null,
 ): Promise<Uint8Array<ArrayBuffer> | "too_large" | "aborted"> {
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let total = 0;
-  const reader = body?.getReader();
   try {
-    while (reader !== undefined) {
-      const reading = reader.read();
-      const part = pace === null ? await reading : await pace.next(reading);
-      if (part === null || total + (part.value?.length ?? 0) > limitBytes) {
-        letGo(reader, reading);
-        return part === null ? "aborted" : "too_large";
+    while (source !== null) {
+      const part = pace === null ? await source.read() : await pace.next(source.read());
+      if (part === null) break;
+      if (part === TOO_SLOW || total + part.length > limitBytes) {
+        source.cancel();
+        return part === TOO_SLOW ? "aborted" : "too_large";
       }
-      if (part.done) break;
-      total += part.value.length;
-      chunks.push(part.value);
+      total += part.length;
+      chunks.push(part);
     }
   } catch {
     return "aborted";

@@ -2,11 +2,8 @@
  * What the proxy answers by itself, without any account: liveness, readiness, and who it is.
  */
 import type { StatusRoutes } from "./status.ts";
-
-/** Who is on the other end, as `Deno.serve` tells it. */
-export interface ConnectionInfo {
-  readonly remoteAddr: Deno.Addr;
-}
+import { Answer } from "./answer.ts";
+import type { ClientRequest } from "./client_request.ts";
 
 export interface Readiness {
   readonly ready: boolean;
@@ -19,25 +16,24 @@ export interface LocalRoutesDeps {
   readonly readiness: () => Readiness;
   /** `/v0/…`; null where the path is not management's. */
   readonly management: (
-    request: Request,
+    request: ClientRequest,
     path: string,
     search: string,
-  ) => Response | Promise<Response> | null;
-  readonly models: (request: Request, search: string) => Response | Promise<Response>;
-  readonly metrics: (request: Request) => Response | Promise<Response> | null;
+  ) => Answer | Promise<Answer> | null;
+  readonly models: (request: ClientRequest, search: string) => Answer | Promise<Answer>;
+  readonly metrics: (request: ClientRequest) => Answer | Promise<Answer> | null;
   readonly status: StatusRoutes;
 }
 
 export type LocalRoutes = (
-  request: Request,
+  request: ClientRequest,
   path: string,
   search: string,
-  info: ConnectionInfo | undefined,
-) => Response | Promise<Response> | null;
+) => Answer | Promise<Answer> | null;
 
 /** @returns `null` when the path is not one of the local ones. */
 export function createLocalRoutes(deps: LocalRoutesDeps): LocalRoutes {
-  return (request, path, search, info) => {
+  return (request, path, search) => {
     // Everything a coding client sends lies below these two; the rest is rare.
     if (path === "/v1/responses" || path === "/v1/messages" || path === "/v1/chat/completions") return null;
     const reading = request.method === "GET" || request.method === "HEAD";
@@ -59,14 +55,14 @@ export function createLocalRoutes(deps: LocalRoutesDeps): LocalRoutes {
       }
     }
     if (path.startsWith("/v0/")) return deps.management(request, path, search);
-    if (path === "/status" || path.startsWith("/status/")) return deps.status(request, path, info);
+    if (path === "/status" || path.startsWith("/status/")) return deps.status(request, path);
     return null;
   };
 }
 
-export function json(value: unknown, status = 200, headers: HeadersInit = {}): Response {
-  const all = new Headers(headers);
-  all.set("content-type", "application/json");
-  all.set("cache-control", "no-store");
-  return new Response(JSON.stringify(value), { status, headers: all });
+export function json(value: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): Answer {
+  return new Answer(JSON.stringify(value), {
+    status,
+    headers: { ...headers, "content-type": "application/json", "cache-control": "no-store" },
+  });
 }

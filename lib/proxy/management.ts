@@ -4,6 +4,7 @@
  * No CORS, ever: a web page of somebody else must not drive it.
  */
 import { z } from "zod";
+import type { HeaderLookup } from "../core/evidence.ts";
 import type { AccountId } from "../core/domain.ts";
 import type { Clock, Digest, Log } from "../ports.ts";
 import { readClientKey } from "./admission.ts";
@@ -14,6 +15,8 @@ import { readJsonInput } from "./json_input.ts";
 import { json } from "./local_routes.ts";
 import type { AccountView, PoolRuntime } from "./pool_runtime.ts";
 import type { StateView } from "./state_view.ts";
+import type { Answer } from "./answer.ts";
+import type { ClientRequest } from "./client_request.ts";
 
 export interface ManagementDeps {
   readonly adminKeyHash: () => string | null;
@@ -26,11 +29,11 @@ export interface ManagementDeps {
   readonly feed: EventFeed;
   /** Further calls (`users`, `usage`, `/v0/user/…`); null where the path is none of theirs. */
   readonly more: (
-    request: Request,
+    request: ClientRequest,
     path: string,
     search: string,
     isAdmin: () => boolean,
-  ) => Promise<Response> | Response | null;
+  ) => Promise<Answer> | Answer | null;
   /** Ends the process: a change could not be stored, or an invariant is broken (ruling 9). */
   readonly fatal: (error: unknown) => void;
 }
@@ -45,7 +48,7 @@ const REQUEST_PATH = /^requests\/([A-Za-z0-9_-]{1,80})$/;
 
 export function createManagement(
   deps: ManagementDeps,
-): (request: Request, path: string, search: string) => Response | Promise<Response> | null {
+): (request: ClientRequest, path: string, search: string) => Answer | Promise<Answer> | null {
   return guarded(deps.fatal, (request, path, search) => {
     const other = deps.more(request, path, search, () => isAdmin(deps, request.headers));
     if (other !== null) return other;
@@ -61,13 +64,16 @@ export function createManagement(
 }
 
 /** The admin key, compared as digests in constant time. */
-export function isAdmin(deps: Pick<ManagementDeps, "adminKeyHash" | "digest">, headers: Headers): boolean {
+export function isAdmin(
+  deps: Pick<ManagementDeps, "adminKeyHash" | "digest">,
+  headers: HeaderLookup,
+): boolean {
   const wanted = deps.adminKeyHash();
   const key = readClientKey(headers);
   return wanted !== null && key !== null && deps.digest.equal(wanted, deps.digest.sha256(key));
 }
 
-type Routes = (request: Request, path: string, search: string) => Response | Promise<Response> | null;
+type Routes = (request: ClientRequest, path: string, search: string) => Answer | Promise<Answer> | null;
 
 /** Whatever these calls may expect is an answer; what they throw is a store that is gone. */
 function guarded(fatal: (error: unknown) => void, routes: Routes): Routes {
@@ -87,10 +93,10 @@ function guarded(fatal: (error: unknown) => void, routes: Routes): Routes {
 
 function route(
   deps: ManagementDeps,
-  request: Request,
+  request: ClientRequest,
   call: string,
   search: string,
-): Response | Promise<Response> {
+): Answer | Promise<Answer> {
   const nowMs = deps.clock.now();
   if (request.method === "GET") {
     switch (call) {
@@ -123,11 +129,11 @@ function route(
 
 async function changeAccount(
   deps: ManagementDeps,
-  request: Request,
+  request: ClientRequest,
   encodedId: string,
   action: string | null,
   nowMs: number,
-): Promise<Response> {
+): Promise<Answer> {
   let id: AccountId;
   try {
     id = decodeURIComponent(encodedId);
@@ -158,10 +164,10 @@ async function changeAccount(
   return after === undefined ? noSuchAccount() : json(deps.state.account(after));
 }
 
-function noSuchAccount(): Response {
+function noSuchAccount(): Answer {
   return problem(404, "not_found", "There is no such account");
 }
 
-export function problem(status: number, code: string, message: string): Response {
+export function problem(status: number, code: string, message: string): Answer {
   return json({ error: { message, type: "management_error", code, param: null } }, status);
 }

@@ -6,6 +6,8 @@
  */
 import type { Digest } from "../ports.ts";
 import { isAdmin, problem } from "./management.ts";
+import { Answer } from "./answer.ts";
+import type { ClientRequest } from "./client_request.ts";
 
 export interface MetricsRouteDeps {
   readonly adminKeyHash: () => string | null;
@@ -18,12 +20,12 @@ const HEADERS = {
   "cache-control": "no-store",
 };
 
-export function createMetricsRoute(deps: MetricsRouteDeps): (request: Request) => Response {
+export function createMetricsRoute(deps: MetricsRouteDeps): (request: ClientRequest) => Answer {
   return (request) => {
     if (deps.adminKeyHash() === null) return problem(404, "not_found", "Metrics are off: set admin-api-key");
     if (!isAdmin(deps, request.headers)) {
       return problem(401, "invalid_api_key", "The admin key is missing or wrong");
     }
-    return new Response(request.method === "HEAD" ? null : deps.render(), { headers: HEADERS });
+    return new Answer(request.method === "HEAD" ? null : deps.render(), { headers: HEADERS });
   };
 }

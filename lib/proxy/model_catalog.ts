@@ -8,6 +8,8 @@ import type { Clock, Upstream } from "../ports.ts";
 import { readWhole } from "./answer_body.ts";
 import type { Credentials, ProviderEntry } from "./deps.ts";
 import { json } from "./local_routes.ts";
+import type { Answer } from "./answer.ts";
+import type { ClientRequest } from "./client_request.ts";
 
 const KEPT_MS = 300_000;
 /** A list that could not be read whole is asked for again sooner. */
@@ -66,7 +68,7 @@ export class ModelCatalog {
     return known;
   }
 
-  async answer(request: Request, search: string): Promise<Response> {
+  async answer(request: ClientRequest, search: string): Promise<Answer> {
     const version = new URLSearchParams(search).get("client_version");
     const models = await this.#models(version ?? DEFAULT_CLIENT_VERSION);
     const named = this.#withNames(models);

@@ -342,7 +342,12 @@ export class PoolKeeper {
   #dropUnknown(): void {
     const { records, bindings } = this.#context;
     this.#restoring = false;
-    for (const account of this.#restored.keys()) records.push({ kind: "forget_account", account });
+    const unknown = new Set([...this.#restored.keys(), ...this.#disabled]);
+    for (const account of unknown) {
+      if (records.accounts.has(account)) continue;
+      this.#disabled.delete(account);
+      records.push({ kind: "forget_account", account });
+    }
     this.#restored.clear();
     // Not only of accounts with rows of their own: a healthy one has none.
     for (const account of bindings.accounts()) {

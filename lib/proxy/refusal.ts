@@ -4,6 +4,7 @@
 import { type LocalKind, renderLocal } from "../protocol/answer.ts";
 import type { Route } from "../protocol/route.ts";
 import type { ProxyDeps } from "./deps.ts";
+import { Answer } from "./answer.ts";
 
 /** @param detail  our own sentence, more exact than the fixed one. */
 export function refuse(
@@ -12,8 +13,11 @@ export function refuse(
   protocol: Route["protocol"],
   id: string,
   detail?: string,
-): Response {
+): Answer {
   const rendered = renderLocal(protocol, problem, { requestId: id, nowMs: deps.clock.now() }, detail);
   deps.log.write("info", "request_refused", { request_id: id, code: problem, status: rendered.status });
-  return new Response(rendered.body, { status: rendered.status, headers: rendered.headers });
+  const answer = new Answer(rendered.body, { status: rendered.status, headers: rendered.headers });
+  // The rest of what its client sends so slowly is not waited for.
+  if (problem === "request_timeout") answer.headers.set("connection", "close");
+  return answer;
 }

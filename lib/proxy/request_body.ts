@@ -2,7 +2,7 @@
  * Reads a client's body by ruling 18 and looks at the few fields a rule needs, without parsing it whole.
  */
 import { REPLAY_BODY_LIMIT_BYTES } from "../core/domain.ts";
-import type { Inflate } from "../ports.ts";
+import type { ByteSource, Inflate } from "../ports.ts";
 import {
   findMember,
   findNested,
@@ -11,7 +11,8 @@ import {
   readStringValue,
   scanTopLevel,
 } from "../protocol/json_scan.ts";
-import { BodyPace, type BodyWatch } from "./body_pace.ts";
+import { BodyPace, type BodyWatch, TOO_SLOW, type TooSlow } from "./body_pace.ts";
+import type { ClientRequest } from "./client_request.ts";
 
 export type RequestBody =
   | { readonly kind: "none" }
@@ -26,7 +27,6 @@ export type RequestBody =
 
 export type BodyProblem =
   | "bad_length"
-  | "bad_transfer"
   | "aborted"
   | "too_slow"
   | "unknown_coding"
@@ -55,28 +55,27 @@ export interface BodyReading {
 type Bytes = Uint8Array<ArrayBuffer>;
 
 /** Reads the body of a request. */
-export async function readRequestBody(request: Request, reading: BodyReading): Promise<BodyResult> {
-  if (request.body === null) return { ok: true, body: { kind: "none" }, decoded: false };
-  const declared = request.headers.get("content-length");
-  const coding = request.headers.get("content-encoding");
+export async function readRequestBody(request: ClientRequest, reading: BodyReading): Promise<BodyResult> {
+  const { body, headers } = request;
+  if (body === null) return { ok: true, body: { kind: "none" }, decoded: false };
+  const declared = headers.get("content-length");
+  const coding = headers.get("content-encoding");
   let length: number | null = null;
   if (declared !== null) {
     if (!/^[0-9]{1,15}$/.test(declared)) return { ok: false, problem: "bad_length" };
     length = Number(declared);
-  } else if (!isChunkedAlone(request.headers.get("transfer-encoding"))) {
-    return { ok: false, problem: "bad_transfer" };
   }
   const pace = new BodyPace(reading.watch, reading.graceMs);
   if (length !== null && length <= REPLAY_BODY_LIMIT_BYTES) {
-    let bytes: Bytes | null;
+    let bytes: Bytes | TooSlow;
     try {
       bytes = length < LARGE_BYTES
-        ? await pace.whole(request.bytes(), length)
-        : await readLarge(request.body, length, pace);
+        ? await pace.whole(body.whole(length), length)
+        : await readLarge(body, length, pace);
     } catch {
       return { ok: false, problem: "aborted" };
     }
-    if (bytes === null) return { ok: false, problem: "too_slow" };
+    if (bytes === TOO_SLOW) return { ok: false, problem: "too_slow" };
     if (bytes.length !== length) return { ok: false, problem: "bad_length" };
     return decodeBody(bytes, true, coding, reading.inflate);
   }
@@ -84,75 +83,57 @@ export async function readRequestBody(request: Request, reading: BodyReading): P
   if (length !== null || (!reading.mustInspect && !compressed)) {
     // A compressed body over the limit cannot be looked into, and cannot be smaller once inflated.
     if (compressed) return { ok: false, problem: "too_large" };
-    const stream = paced([], request.body.getReader(), pace, reading.tooSlow);
+    const stream = paced([], body, pace, reading.tooSlow);
     return { ok: true, body: { kind: "stream", stream, length }, decoded: false };
   }
-  return await readUnknownLength(request.body, coding, pace, reading);
+  return await readUnknownLength(body, coding, pace, reading);
 }
 
-/**
- * The runtime takes the chunks off and leaves any coding below them: nobody would undo it, and the next reader could
- * see another body. HTTP/2 has no such header.
- */
-function isChunkedAlone(transferEncoding: string | null): boolean {
-  return transferEncoding === null || transferEncoding.trim().toLowerCase() === "chunked";
-}
-
-/**
- * From this length on a body is read in pieces: `bytes()` of Deno 2.9.6 is quicker for small ones, but keeps nearly two
- * more copies of what it read until the answer is over.
- */
+/** From this length on a slow sender is noticed before the time of the whole body is over. */
 const LARGE_BYTES = 65_536;
 
-/** @returns `null` when the client is too slow. @throws RangeError when there is more than was declared */
-async function readLarge(
-  source: ReadableStream<Bytes>,
-  length: number,
-  pace: BodyPace,
-): Promise<Bytes | null> {
-  const reader = source.getReader();
+/** @throws RangeError when there is more than was declared */
+async function readLarge(source: ByteSource, length: number, pace: BodyPace): Promise<Bytes | TooSlow> {
   const whole = new Uint8Array(length);
   let at = 0;
   for (;;) {
-    const part = await pace.next(reader.read());
-    if (part === null) return null;
-    if (part.done) return whole.subarray(0, at);
-    whole.set(part.value, at);
-    at += part.value.length;
-    pace.count(part.value.length);
+    const part = await pace.next(source.read());
+    if (part === TOO_SLOW) return part;
+    if (part === null) return whole.subarray(0, at);
+    whole.set(part, at);
+    at += part.length;
+    pace.count(part.length);
   }
 }
 
 /** Reads up to the limit; what turns out longer is streamed on as prefix plus rest. */
 async function readUnknownLength(
-  source: ReadableStream<Bytes>,
+  source: ByteSource,
   coding: string | null,
   pace: BodyPace,
   reading: BodyReading,
 ): Promise<BodyResult> {
-  const reader = source.getReader();
   const chunks: Bytes[] = [];
   let total = 0;
   try {
     for (;;) {
-      const next = reader.read();
-      const part = await pace.next(next);
-      if (part === null) {
-        letGo(reader, next);
+      const part = await pace.next(source.read());
+      if (part === TOO_SLOW) {
+        source.cancel();
         return { ok: false, problem: "too_slow" };
       }
-      if (part.done) break;
-      chunks.push(part.value);
-      pace.count(part.value.length);
-      total += part.value.length;
+      if (part === null) break;
+      chunks.push(part);
+      pace.count(part.length);
+      total += part.length;
       if (total > REPLAY_BODY_LIMIT_BYTES) {
         if (coding !== null && coding !== "identity") {
-          reader.cancel().catch(() => {});
+          source.cancel();
           return { ok: false, problem: "too_large" };
         }
         return {
           ok: true,
-          body: { kind: "stream", stream: paced(chunks, reader, pace, reading.tooSlow), length: null },
+          body: { kind: "stream", stream: paced(chunks, source, pace, reading.tooSlow), length: null },
           decoded: false,
         };
       }
@@ -187,7 +168,7 @@ async function decodeBody(
 /** What was read already, then the rest as it comes, at the pace a client must keep. */
 function paced(
   chunks: Bytes[],
-  reader: ReadableStreamDefaultReader<Bytes>,
+  source: ByteSource,
   pace: BodyPace,
   tooSlow: () => void,
 ): ReadableStream<Bytes> {
@@ -195,30 +176,19 @@ function paced(
     async pull(controller) {
       const first = chunks.shift();
       if (first !== undefined) return controller.enqueue(first);
-      const reading = reader.read();
-      const part = await pace.next(reading);
-      if (part === null) {
-        letGo(reader, reading);
+      const part = await pace.next(source.read());
+      if (part === TOO_SLOW) {
+        source.cancel();
         tooSlow();
         controller.error(new DOMException("The request body did not come in time", "TimeoutError"));
-      } else if (part.done) controller.close();
+      } else if (part === null) controller.close();
       else {
-        pace.count(part.value.length);
-        controller.enqueue(part.value);
+        pace.count(part.length);
+        controller.enqueue(part);
       }
     },
-    cancel(reason) {
-      return reader.cancel(reason);
-    },
+    cancel: () => source.cancel(),
   }, { highWaterMark: 0 });
-}
-
-/**
- * Gives a body up with the next thing that comes of it. Not at once: then the runtime would take it for read, keep the
- * connection and say so, instead of `connection: close`.
- */
-export function letGo(reader: ReadableStreamDefaultReader<Bytes>, reading: Promise<unknown>): void {
-  reading.then(() => reader.cancel()).catch(() => {});
 }
 
 export function concat(chunks: readonly Uint8Array<ArrayBuffer>[], total: number): Uint8Array<ArrayBuffer> {

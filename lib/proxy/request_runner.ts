@@ -25,8 +25,8 @@ import type { RecoverySlot } from "./recovery_slots.ts";
 import { refuse } from "./refusal.ts";
 import { isEndedByShutdown, isTooSlow, type RequestContext } from "./request_context.ts";
 import { deliverPieces } from "./stream_relay.ts";
-import { respond } from "./respond.ts";
 import { letGoOfBody } from "./upstream_body.ts";
+import { Answer } from "./answer.ts";
 
 /** Nobody reads it: the client has left. */
 export const CLIENT_GONE_STATUS = 499;
@@ -41,7 +41,7 @@ export interface RunInput {
   readonly onDone: (record: DecisionRecord, usage: TokenUsage | null, launch: Launch | null) => void;
 }
 
-export async function runRequest(deps: ProxyDeps, input: RunInput): Promise<Response> {
+export async function runRequest(deps: ProxyDeps, input: RunInput): Promise<Answer> {
   const { context, slot } = input;
   const { pool, clock } = deps;
   const plan = pool.begin(context.spec, clock.now());
@@ -85,7 +85,7 @@ export async function runRequest(deps: ProxyDeps, input: RunInput): Promise<Resp
     }
   };
   /** Nobody is blamed, and nothing is sent any more. */
-  const abandon = (): Response => {
+  const abandon = (): Answer => {
     pool.cancel(plan, clock.now());
     if (isEndedByShutdown(context)) {
       const refusal = refuse(deps, "shutting_down", context.protocol, context.id);
@@ -98,9 +98,9 @@ export async function runRequest(deps: ProxyDeps, input: RunInput): Promise<Resp
       return refusal;
     }
     done(0, "client_gone", null, null);
-    return new Response(null, { status: CLIENT_GONE_STATUS });
+    return new Answer(null, { status: CLIENT_GONE_STATUS });
   };
-  const breakRequest = (): Response => {
+  const breakRequest = (): Answer => {
     pool.cancel(plan, clock.now());
     done(500, "internal_error", null, null);
     return refuse(deps, "internal_error", context.protocol, context.id);
@@ -237,7 +237,7 @@ function answerFinal(
   _plan: RequestPlan,
   answer: FinalAnswer,
   done: Done,
-): Response {
+): Answer {
   const { context } = input;
   const rendered = renderFinal(context.protocol, answer, {
     requestId: context.id,
@@ -246,7 +246,7 @@ function answerFinal(
     causeIsQuota: true,
   });
   done(rendered.status, answer.code, null, null);
-  return new Response(context.method === "HEAD" ? null : rendered.body, {
+  return new Answer(context.method === "HEAD" ? null : rendered.body, {
     status: rendered.status,
     headers: rendered.headers,
   });
@@ -259,7 +259,7 @@ function relayAnswer(
   launch: Launch,
   relay: { launch: Launch; answer: RelayAnswer | null } | null,
   done: Done,
-): Response {
+): Answer {
   const { context } = input;
   if (relay === null || relay.answer === null || relay.launch.attempt !== launch.attempt) {
     throw new Error(`Cannot relay attempt ${launch.attempt}: its answer was not kept`);
@@ -275,14 +275,14 @@ function relayAnswer(
     done(answer.status, answer.facts.code ?? "relayed", null, launch);
     const { headers } = answer;
     headers.set("x-request-id", context.id);
-    if (context.method === "HEAD") return respond(null, answer.status, headers);
+    if (context.method === "HEAD") return new Answer(null, { status: answer.status, headers });
     const once = context.spec.replay === "once" && context.protocol === "raw";
     if (once || isOwnDialect(context.protocol, upstream, answer.bytes, answer.facts)) {
-      return respond(answer.bytes, answer.status, headers);
+      return new Answer(answer.bytes, { status: answer.status, headers });
     }
     headers.set("content-type", "application/json");
     const worded = wordUpstreamError(context.protocol, answer.status, answer.facts, context.id);
-    return respond(worded, answer.status, headers);
+    return new Answer(worded, { status: answer.status, headers });
   }
   const status = relayedStatus(answer.facts.status);
   if (context.wantsStream && answer.failureFrame !== null) {
@@ -295,13 +295,13 @@ function relayAnswer(
         pieces,
         (all) => all ? done(200, code, null, launch) : done(0, "client_gone", null, launch),
       );
-      return respond(body, 200, answer.headers);
+      return new Answer(body, { status: 200, headers: answer.headers });
     }
     done(200, code, null, launch);
-    return respond(joinBytes(pieces), 200, answer.headers);
+    return new Answer(joinBytes(pieces), { status: 200, headers: answer.headers });
   }
   done(status, answer.facts.code ?? "relayed", null, launch);
-  return new Response(wordUpstreamError(context.protocol, status, answer.facts, context.id), {
+  return new Answer(wordUpstreamError(context.protocol, status, answer.facts, context.id), {
     status,
     headers: { "content-type": "application/json", "x-request-id": context.id },
   });

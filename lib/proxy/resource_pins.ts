@@ -9,6 +9,7 @@ import { findMember, readStringValue, scanTopLevel } from "../protocol/json_scan
 import type { RouteMatch } from "../protocol/route.ts";
 import { readWhole, streamBody } from "./answer_body.ts";
 import type { ProxyDeps } from "./deps.ts";
+import type { AnswerContent } from "./answer.ts";
 
 /** Uploads are finished within minutes and calls end within hours; a day covers both. */
 const PIN_MS = 86_400_000;
@@ -43,7 +44,7 @@ export async function pinAnswer(
   match: RouteMatch,
   account: AccountId,
   response: UpstreamResponse,
-): Promise<BodyInit | null> {
+): Promise<AnswerContent> {
   switch (match.route.name) {
     case "files":
       return await pinFile(deps, account, response);
@@ -57,7 +58,7 @@ export async function pinAnswer(
   }
 }
 
-function passed({ body }: UpstreamResponse): BodyInit | null {
+function passed({ body }: UpstreamResponse): AnswerContent {
   return body === null ? null : streamBody(body, [], () => {});
 }
 
@@ -65,7 +66,7 @@ async function pinFile(
   deps: ProxyDeps,
   account: AccountId,
   response: UpstreamResponse,
-): Promise<BodyInit | null> {
+): Promise<AnswerContent> {
   const { body } = response;
   if (body === null) return null;
   const read = await readWhole(body, response.contentLength, FILE_ANSWER_BYTES);

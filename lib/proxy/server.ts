@@ -1,11 +1,19 @@
 /**
  * The listener: serves, drains on stop, and never leaves an answer half sent without telling its upstream.
  *
- * The runtime closes a listener whose accept fails once, for want of descriptors above all. Then another one takes
- * its place on the same port, while the connections of the first go on.
+ * Over `node:http` and not `Deno.serve`, which in 2.9.6 does not look at a connection whose request took more than
+ * its first read until it writes to it again: a client that leaves while it waits would not be noticed.
  */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Buffer } from "node:buffer";
+import type { AddressInfo, Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { Clock, Log } from "../ports.ts";
-import type { ConnectionInfo } from "./local_routes.ts";
+import { Answer } from "./answer.ts";
+import type { ClientRequest } from "./client_request.ts";
+import { HttpRequest, sendAnswer } from "./http_exchange.ts";
+import { Upgrader, WaitingUpgrade } from "./http_upgrade.ts";
+import { ListenerWatch } from "./listener_watch.ts";
 import type { OpenSockets } from "./open_sockets.ts";
 
 export interface RunningServer {
@@ -22,10 +30,12 @@ export interface RunningServer {
 export interface ServerOptions {
   readonly hostname: string;
   readonly port: number;
-  readonly handler: (request: Request, info: ConnectionInfo) => Response | Promise<Response>;
+  readonly handler: (request: ClientRequest) => Answer | Promise<Answer>;
   readonly clock: Clock;
   readonly log: Log;
   readonly sockets: OpenSockets;
+  /** For the head of a request to come whole, from the connection on or from its first byte; a minute if absent. */
+  readonly headLimitMs?: number;
   /** Called when the grace is over: whatever still runs must end now. */
   readonly abortAll: () => void;
 }
@@ -34,42 +44,62 @@ export interface ServerOptions {
 const LOOK_MS = 20;
 /** For in-stream endings and close frames to go out, before sockets are closed under whatever remains. */
 const LAST_WORDS_MS = 200;
-/** Between a listener that failed and the next: a flood must not become a loop. */
-const RELISTEN_MS = 100;
-/** For clients in the middle of a conversation to move to another connection, before theirs is closed. */
-const SHED_AFTER_MS = 500;
+const HEAD_LIMIT_MS = 60_000;
+const HEAD_LIMIT_BYTES = 65_536;
+/** Connections whose client is gone without a word are found out by the system. */
+const ALIVE_AFTER_MS = 60_000;
 /** One trouble that goes on is told once in this time. */
 const TOLD_EVERY_MS = 10_000;
+/** The answer to an upgrade that was accepted: it has gone out already. */
+const SWITCHED = 101;
 
-/** One listening socket with the connections that came through it. */
-interface Generation {
-  readonly abort: AbortController;
-  readonly finished: Promise<void>;
-  readonly socketsBefore: number;
-  unsent: number;
-  failed: boolean;
+function wrongVersion(): Answer {
+  return new Answer("Only HTTP/1.1 and 1.0 are spoken here\n", {
+    status: 505,
+    headers: { "content-type": "text/plain; charset=utf-8", connection: "close" },
+  });
 }
 
-/** @throws Deno.errors.AddrInUse and the like, when the address cannot be bound. */
-export function startServer(options: ServerOptions): RunningServer {
-  return new Listening(options);
+/** An address under which this machine reaches itself. */
+function ownAddress(hostname: string): string {
+  return hostname === "0.0.0.0" ? "127.0.0.1" : hostname === "::" ? "::1" : hostname;
+}
+
+/** @throws the system's error, with its `code`, when the address cannot be bound. */
+export async function startServer(options: ServerOptions): Promise<RunningServer> {
+  const listening = new Listening(options);
+  await listening.start();
+  return listening;
 }
 
 class Listening implements RunningServer {
   readonly hostname: string;
-  readonly port: number;
+  #port: number;
   readonly #options: ServerOptions;
-  readonly #generations = new Set<Generation>();
-  readonly #closing = new AbortController();
+  readonly #upgrader: Upgrader;
+  /** Servers whose connections may still be open; the last one listens. */
+  readonly #servers = new Set<Server>();
+  /** Connections that speak HTTP, and how many requests are under way on each. */
+  readonly #connections = new Map<Socket, number>();
+  /** Connections whose last answer is on its way. */
+  readonly #ending = new WeakSet<Socket>();
+  /** Connections that left HTTP. */
+  readonly #upgraded = new Set<Duplex>();
+  #watch: ListenerWatch | null = null;
+  #accepted = 0;
   #unsent = 0;
   #stopping: Promise<void> | null = null;
   #toldAtMs = -Infinity;
 
   constructor(options: ServerOptions) {
     this.#options = options;
-    const { hostname, port } = this.#listen(options.port);
-    this.hostname = hostname;
-    this.port = port;
+    this.#upgrader = new Upgrader(options.clock);
+    this.hostname = options.hostname;
+    this.#port = options.port;
+  }
+
+  get port(): number {
+    return this.#port;
   }
 
   get draining(): boolean {
@@ -80,80 +110,129 @@ class Listening implements RunningServer {
     return this.#unsent + this.#options.sockets.size;
   }
 
-  stop(graceMs: number): Promise<void> {
-    if (this.#stopping !== null) return this.#stopping;
-    this.#closing.abort();
-    return this.#stopping = this.#drain(this.#options.clock.now() + graceMs);
-  }
-
-  #listen(port: number): Deno.NetAddr {
-    const abort = new AbortController();
-    const sent = (): void => {
-      generation.unsent--;
-      this.#unsent--;
-    };
-    const server = Deno.serve({
-      hostname: this.#options.hostname,
-      port,
-      signal: abort.signal,
-      onListen: () => {},
-      onError: (error) => this.#answerBroken(error),
-    }, (request, info) => {
-      generation.unsent++;
-      this.#unsent++;
-      info.completed.then(sent, sent);
-      const answer = this.#options.handler(request, info);
-      return generation.failed ? lastOf(answer) : answer;
+  async start(): Promise<void> {
+    this.#port = await this.#listen();
+    this.#watch = new ListenerWatch({
+      clock: this.#options.clock,
+      accepted: () => this.#accepted,
+      knock: () => Deno.connect({ hostname: ownAddress(this.hostname), port: this.#port }),
+      deaf: () => this.#relisten(),
     });
-    const finished = server.finished.catch((error) => this.#failed(generation, error));
-    const socketsBefore = this.#options.sockets.opened;
-    const generation: Generation = { abort, finished, socketsBefore, unsent: 0, failed: false };
-    this.#generations.add(generation);
-    return server.addr;
   }
 
-  #failed(generation: Generation, error: unknown): void {
-    generation.failed = true;
+  stop(graceMs: number): Promise<void> {
+    return this.#stopping ??= this.#drain(this.#options.clock.now() + graceMs);
+  }
+
+  /** @returns the port. */
+  async #listen(): Promise<number> {
+    const { headLimitMs = HEAD_LIMIT_MS } = this.#options;
+    const server = createServer({
+      headersTimeout: headLimitMs,
+      connectionsCheckingInterval: headLimitMs / 10,
+      // How slowly a body may come is looked after where it is read.
+      requestTimeout: 0,
+      // One that we closed under a client's next request would fail it.
+      keepAliveTimeout: 0,
+      keepAlive: true,
+      keepAliveInitialDelay: ALIVE_AFTER_MS,
+      maxHeaderSize: HEAD_LIMIT_BYTES,
+      shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
+    }, (incoming, response) => this.#serve(incoming, response));
+    // Beyond its number they are not refused, but forgotten; their length is limited anyway.
+    server.maxHeadersCount = 0;
+    server.on("upgrade", (incoming, socket, head) => this.#serveUpgrade(incoming, socket, head));
+    server.on("connection", (socket) => {
+      this.#accepted++;
+      this.#connections.set(socket, 0);
+      socket.on("close", () => this.#connections.delete(socket));
+    });
+    await new Promise<void>((resolve, reject) => {
+      server.on("error", reject);
+      server.listen(this.#port, this.hostname, resolve);
+    });
+    this.#servers.add(server);
+    return (server.address() as AddressInfo).port;
+  }
+
+  /** Another listener takes the place of one that is deaf, and connections that nobody needs now make room for it. */
+  #relisten(): void {
     const { clock, log } = this.#options;
     if (clock.now() - this.#toldAtMs >= TOLD_EVERY_MS) {
       this.#toldAtMs = clock.now();
-      log.write("error", "listener_failed", { problem: wordError(error), open: this.openCount });
+      log.write("error", "listener_failed", { open: this.openCount, connections: this.#connections.size });
     }
-    void this.#relisten();
-    void this.#shed(generation);
+    for (const server of this.#servers) server.close(() => this.#servers.delete(server));
+    for (const [socket, requests] of this.#connections) if (requests === 0) socket.destroy();
+    // The next look tells whether it went well.
+    this.#listen().catch(() => {});
   }
 
-  async #relisten(): Promise<void> {
-    const { clock } = this.#options;
-    while (await clock.sleepUntil(clock.now() + RELISTEN_MS, this.#closing.signal)) {
+  #serve(incoming: IncomingMessage, response: ServerResponse): void {
+    const { socket } = incoming;
+    // What came behind a request that was the connection's last is nobody's.
+    if (this.#ending.has(socket)) return;
+    this.#connections.set(socket, (this.#connections.get(socket) ?? 0) + 1);
+    response.on("close", () => {
+      const requests = this.#connections.get(socket);
+      if (requests !== undefined) this.#connections.set(socket, requests - 1);
+    });
+    const request = new HttpRequest(incoming, null);
+    this.#count(request, incoming, response);
+    const send = (answer: Answer): void => {
+      if (answer.headers.get("connection") === "close") this.#ending.add(socket);
+      sendAnswer(request, response, answer);
+    };
+    // The parser takes 0.9 and 2.0 as well, and means 1.1 by them.
+    if (incoming.httpVersionMajor !== 1) return send(wrongVersion());
+    this.#answer(request, send, () => response.destroy());
+  }
+
+  #serveUpgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const upgrade = new WaitingUpgrade(this.#upgrader, incoming, socket, head);
+    const request = new HttpRequest(incoming, upgrade);
+    this.#connections.delete(incoming.socket);
+    this.#upgraded.add(socket);
+    socket.on("close", () => this.#upgraded.delete(socket));
+    upgrade.onLeft = () => request.left();
+    this.#answer(request, (answer) => {
+      if (answer.status === SWITCHED || socket.destroyed) return;
+      const response = upgrade.refuse();
+      this.#count(request, incoming, response);
+      sendAnswer(request, response, answer);
+    }, () => socket.destroy());
+  }
+
+  /** Counts an answer until its client has taken it whole or is gone. */
+  #count(request: HttpRequest, incoming: IncomingMessage, response: ServerResponse): void {
+    this.#unsent++;
+    response.on("close", () => {
+      this.#unsent--;
+      if (!response.writableFinished) request.left();
+    });
+    // Whatever is said here is said by `close` as well.
+    response.on("error", () => {});
+    incoming.on("error", () => {});
+  }
+
+  #answer(request: HttpRequest, send: (answer: Answer) => void, giveUp: () => void): void {
+    const fail = (error: unknown): void => {
       try {
-        this.#listen(this.port);
-        return;
+        send(this.#answerBroken(error));
       } catch {
-        // Nothing to listen with yet.
+        giveUp();
       }
+    };
+    try {
+      const answer = this.#options.handler(request);
+      if (answer instanceof Answer) send(answer);
+      else answer.then(send).catch(fail);
+    } catch (error) {
+      fail(error);
     }
   }
 
-  /**
-   * Gives back what the silent connections of a failed listener hold, as soon as no other one needs it: nothing else
-   * ends a connection on which no request was ever sent.
-   */
-  async #shed(generation: Generation): Promise<void> {
-    const { clock, sockets } = this.#options;
-    // A WebSocket ends with the listener it came through.
-    const upgraded = sockets.opened > generation.socketsBefore;
-    do {
-      if (!await clock.sleepUntil(clock.now() + SHED_AFTER_MS, this.#closing.signal)) return;
-    } while (generation.unsent > 0 || (upgraded && sockets.size > 0));
-    generation.abort.abort();
-    this.#generations.delete(generation);
-  }
-
-  /**
-   * Not by `server.shutdown()`: that cuts WebSockets in the middle of a turn, and once it was called nothing can end
-   * a connection whose client does not read.
-   */
+  /** New requests are refused meanwhile, by the handler, which sees that we are draining. */
   async #drain(endMs: number): Promise<void> {
     const { clock, sockets, abortAll } = this.#options;
     sockets.drain();
@@ -164,32 +243,24 @@ class Listening implements RunningServer {
       abortAll();
       await clock.sleepUntil(clock.now() + LAST_WORDS_MS, null);
     }
-    for (const { abort } of this.#generations) abort.abort();
-    await Promise.all([...this.#generations].map(({ finished }) => finished));
+    this.#watch?.stop();
+    const closed = [...this.#servers].map((server) =>
+      new Promise<void>((resolve) => server.close(() => resolve()))
+    );
+    for (const socket of this.#connections.keys()) socket.destroy();
+    for (const socket of this.#upgraded) socket.destroy();
+    await Promise.all(closed);
   }
 
   /** Only a broken invariant comes here; the client gets no detail. */
-  #answerBroken(error: unknown): Response {
+  #answerBroken(error: unknown): Answer {
     this.#options.log.write("error", "handler_failed", {
       problem: error instanceof Error ? error.name : "unknown",
     });
     const body = { message: "Internal error", type: "server_error", code: "internal_error", param: null };
-    return new Response(JSON.stringify({ error: body }), {
+    return new Answer(JSON.stringify({ error: body }), {
       status: 500,
       headers: { "content-type": "application/json" },
     });
   }
-}
-
-/** The client comes back over another connection, so that this one's listener can be given up. */
-async function lastOf(answer: Response | Promise<Response>): Promise<Response> {
-  const response = await answer;
-  if (response.status !== 101) response.headers.set("connection", "close");
-  return response;
-}
-
-/** The system's own words, which hold no address; else the error's class. */
-function wordError(error: unknown): string {
-  const text = error instanceof Error ? error.message : "";
-  return /^(?:Error: )?([A-Za-z ]{1,60} \(os error \d+\))/.exec(text)?.[1] ?? "accept failed";
 }

@@ -20,10 +20,12 @@ import {
   prepareLaunch,
   SUCCESS,
 } from "./attempt_runner.ts";
-import { acceptUpgrade, type UpgradeOffer } from "./client_socket.ts";
+import { Answer } from "./answer.ts";
+import type { Upgrade } from "./client_request.ts";
+import type { UpgradeOffer } from "./client_socket.ts";
 import type { ProxyDeps } from "./deps.ts";
 import { type EndedTurn, SocketFrames } from "./socket_frames.ts";
-import { type BridgeEnd, CLIENT_SILENCE_SECONDS, WebSocketBridge } from "./websocket_bridge.ts";
+import { type BridgeEnd, CLIENT_SILENCE_MS, WebSocketBridge } from "./websocket_bridge.ts";
 
 /** What the client was told when its socket was opened. */
 export const UPGRADED_STATUS = 101;
@@ -33,7 +35,7 @@ const HANDSHAKE_LIMIT_MS = 15_000;
 const MAX_MESSAGE_BYTES = 33_554_432;
 
 export interface SocketAttempt {
-  readonly request: Request;
+  readonly upgrade: Upgrade;
   readonly offer: UpgradeOffer;
   /** Codex's name of a model, or `null` when another provider serves it. */
   readonly upstreamModel: (model: string) => string | null;
@@ -109,10 +111,10 @@ function bridge(
   noteTurnState(deps, input, upstream.headers);
   const headers = websocketUpgradeHeaders(upstream.headers);
   headers.set("x-request-id", context.id);
-  const upgraded = context.abort.signal.aborted
+  const client = context.abort.signal.aborted
     ? null
-    : acceptUpgrade(socket.request, headers, upstream.protocol, CLIENT_SILENCE_SECONDS);
-  if (upgraded === null) {
+    : socket.upgrade.accept(headers, upstream.protocol, CLIENT_SILENCE_MS);
+  if (client === null) {
     upstream.terminate();
     return fail({ kind: "client_cancelled" });
   }
@@ -153,7 +155,7 @@ function bridge(
   });
   const joined = new WebSocketBridge({
     clock,
-    client: upgraded.socket,
+    client,
     upstream,
     frames,
     traffic: deps.traffic,
@@ -166,7 +168,7 @@ function bridge(
     onClosed: () => leave(),
   });
   const leave = deps.sockets.add(joined);
-  return { kind: "committed", response: upgraded.response };
+  return { kind: "committed", response: new Answer(null, { status: UPGRADED_STATUS }) };
 }
 
 function judgeTurn(deps: ProxyDeps, input: AttemptInput, turn: EndedTurn): Outcome | null {

@@ -10,12 +10,14 @@ import { tellBlock } from "./block_words.ts";
 import { tellDecision } from "./decision_words.ts";
 import type { EventFeed } from "./event_feed.ts";
 import { readBounded } from "./json_input.ts";
-import { type ConnectionInfo, json } from "./local_routes.ts";
+import { json } from "./local_routes.ts";
 import { LoginThrottle } from "./login_throttle.ts";
 import { problem } from "./management.ts";
 import type { StateView } from "./state_view.ts";
 import { isOwnHost, isOwnPage } from "./status_guard.ts";
 import { composePages, type StatusPages } from "./status_page.ts";
+import { Answer } from "./answer.ts";
+import type { ClientRequest } from "./client_request.ts";
 
 export interface StatusDeps {
   readonly version: string;
@@ -36,10 +38,9 @@ export interface StatusDeps {
 }
 
 export type StatusRoutes = (
-  request: Request,
+  request: ClientRequest,
   path: string,
-  info: ConnectionInfo | undefined,
-) => Response | Promise<Response>;
+) => Answer | Promise<Answer>;
 
 const OFF = "The status page is off: set admin-api-key in the configuration to turn it on\n";
 /** The key and its name, URL-encoded. */
@@ -70,8 +71,8 @@ export function createStatus(deps: StatusDeps): StatusRoutes {
     // Put together when somebody looks for the first time.
     pages: () => pages ??= composePages(deps.digest, deps.version),
   };
-  return (request, path, info) => {
-    const answer = route(context, request, path, info);
+  return (request, path) => {
+    const answer = route(context, request, path);
     return answer instanceof Promise ? answer.then(harden) : harden(answer);
   };
 }
@@ -84,10 +85,9 @@ interface Context extends StatusDeps {
 
 function route(
   context: Context,
-  request: Request,
+  request: ClientRequest,
   path: string,
-  info: ConnectionInfo | undefined,
-): Response | Promise<Response> {
+): Answer | Promise<Answer> {
   const keyHash = context.adminKeyHash();
   if (keyHash === null) return text(404, OFF);
   const { headers } = request;
@@ -111,7 +111,7 @@ function route(
   if (path === "/status/login" || path === "/status/logout") {
     if (request.method !== "POST") return notAllowed("POST");
     return path === "/status/login"
-      ? logIn(context, request, keyHash, addressOf(info))
+      ? logIn(context, request, keyHash, request.address ?? "unknown")
       : logOut(context, request, session);
   }
   if (path !== "/status/events" && one === null) return text(404, "There is no such page\n");
@@ -122,22 +122,22 @@ function route(
     : showRequest(context, one[1]!);
 }
 
-function showPage(context: Context): Response {
+function showPage(context: Context): Answer {
   const { page, pagePolicy } = context.pages();
   return html(200, page, pagePolicy);
 }
 
-function showLogin(context: Context, status: number, said: string | null): Response {
+function showLogin(context: Context, status: number, said: string | null): Answer {
   const pages = context.pages();
   return html(status, pages.login(said), pages.loginPolicy);
 }
 
 async function logIn(
   context: Context,
-  request: Request,
+  request: ClientRequest,
   keyHash: string,
   address: string,
-): Promise<Response> {
+): Promise<Answer> {
   const { clock, digest, throttle, log } = context;
   const waitMs = throttle.waitMs(address, clock.now());
   if (waitMs > 0) return tooMany(context, waitMs);
@@ -167,19 +167,19 @@ async function logIn(
   return redirect(cookie(context, request, id, SESSION_MS / 1_000));
 }
 
-function tooMany(context: Context, waitMs: number): Response {
+function tooMany(context: Context, waitMs: number): Answer {
   const seconds = Math.ceil(waitMs / 1_000);
   const answer = showLogin(context, 429, `Too many wrong keys. Try again in ${seconds} s.`);
   answer.headers.set("retry-after", String(seconds));
   return answer;
 }
 
-function logOut(context: Context, request: Request, session: string | null): Response {
+function logOut(context: Context, request: ClientRequest, session: string | null): Answer {
   context.sessions.end(session);
   return redirect(cookie(context, request, "", 0));
 }
 
-function showRequest(context: Context, id: string): Response {
+function showRequest(context: Context, id: string): Answer {
   const { decisions, state } = context;
   const record = decisions.find(id);
   if (record === null) return problem(404, "not_found", "That request is not among the last 1,000");
@@ -211,7 +211,7 @@ function cookieName(context: Context): string {
   return `holdfast_${context.port()}`;
 }
 
-function cookie(context: Context, request: Request, value: string, maxAgeSeconds: number): string {
+function cookie(context: Context, request: ClientRequest, value: string, maxAgeSeconds: number): string {
   const parts = [
     `${cookieName(context)}=${value}`,
     "Path=/status",
@@ -224,8 +224,8 @@ function cookie(context: Context, request: Request, value: string, maxAgeSeconds
 }
 
 /** TLS may end at a proxy in front; the browser itself still says what it used. */
-function cameByHttps(request: Request): boolean {
-  return request.url.startsWith("https:") || request.headers.get("origin")?.startsWith("https:") === true ||
+function cameByHttps(request: ClientRequest): boolean {
+  return request.headers.get("origin")?.startsWith("https:") === true ||
     request.headers.get("x-forwarded-proto")?.split(",")[0]?.trim() === "https";
 }
 
@@ -239,32 +239,28 @@ function readCookie(header: string | null, name: string): string | null {
 
 // ---------------------------------------------------------------- answers
 
-function addressOf(info: ConnectionInfo | undefined): string {
-  return info !== undefined && "hostname" in info.remoteAddr ? info.remoteAddr.hostname : "unknown";
-}
-
-function html(status: number, body: string, policy: string): Response {
-  return new Response(body, {
+function html(status: number, body: string, policy: string): Answer {
+  return new Answer(body, {
     status,
     headers: { "content-type": "text/html; charset=utf-8", "content-security-policy": policy },
   });
 }
 
-function text(status: number, body: string): Response {
-  return new Response(body, { status, headers: { "content-type": "text/plain; charset=utf-8" } });
+function text(status: number, body: string): Answer {
+  return new Answer(body, { status, headers: { "content-type": "text/plain; charset=utf-8" } });
 }
 
-function notAllowed(allow: string): Response {
+function notAllowed(allow: string): Answer {
   const answer = text(405, "This is not done here\n");
   answer.headers.set("allow", allow);
   return answer;
 }
 
-function redirect(setCookie: string): Response {
-  return new Response(null, { status: 303, headers: { location: "/status", "set-cookie": setCookie } });
+function redirect(setCookie: string): Answer {
+  return new Answer(null, { status: 303, headers: { location: "/status", "set-cookie": setCookie } });
 }
 
-function harden(answer: Response): Response {
+function harden(answer: Answer): Answer {
   for (const [name, value] of Object.entries(COMMON_HEADERS)) answer.headers.set(name, value);
   if (!answer.headers.has("content-security-policy")) {
     answer.headers.set("content-security-policy", "default-src 'none'; frame-ancestors 'none'");

@@ -4,6 +4,7 @@
  * A foreign name that resolves to this machine (DNS rebinding) is refused, and so is every request another web page
  * started. Neither can be faked by a page: browsers set `Host`, `Origin` and `Sec-Fetch-Site` themselves.
  */
+import type { HeaderLookup } from "../core/evidence.ts";
 import { isLoopbackHost, parseIpv4, parseIpv6 } from "../core/ip_address.ts";
 
 /**
@@ -27,7 +28,7 @@ export function isOwnHost(host: string | null, configured: string): boolean {
  * Source: Fetch Metadata (W3C), section 2.4; a reverse proxy may have changed `Host`, so the browser's own verdict
  * counts before the comparison of names.
  */
-export function isOwnPage(headers: Headers, changes: boolean): boolean {
+export function isOwnPage(headers: HeaderLookup, changes: boolean): boolean {
   const site = headers.get("sec-fetch-site");
   const origin = headers.get("origin");
   if (site !== null) {

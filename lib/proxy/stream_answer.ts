@@ -24,7 +24,6 @@ import type { ProxyDeps } from "./deps.ts";
 import { failOpen, withholdingSlot } from "./recovery.ts";
 import { isEndedByShutdown } from "./request_context.ts";
 import type { RecoverySlot } from "./recovery_slots.ts";
-import { respond } from "./respond.ts";
 import {
   drainStream,
   type HoldPolicy,
@@ -33,6 +32,7 @@ import {
   type RelayEnd,
   relayStream,
 } from "./stream_relay.ts";
+import { Answer } from "./answer.ts";
 
 export async function readStreamAnswer(
   deps: ProxyDeps,
@@ -100,7 +100,7 @@ export async function readStreamAnswer(
       input.hooks.finished(launch, outcome ?? judgeEnd(end), 200, stream.usage);
     },
   });
-  return { kind: "committed", response: respond(body, 200, headers) };
+  return { kind: "committed", response: new Answer(body, { headers }) };
 }
 
 function openStream(
@@ -277,7 +277,7 @@ async function gather(
   input.hooks.finished(launch, SUCCESS, 200, stream.usage);
   const text = JSON.stringify(document);
   deps.traffic.bytesToClients += text.length;
-  return { kind: "committed", response: respond(text, 200, headers) };
+  return { kind: "committed", response: new Answer(text, { headers }) };
 }
 
 /** Reads to the end without keeping what the aggregator keeps; past recovery's bounds without recovery. */

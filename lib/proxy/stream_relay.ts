@@ -2,7 +2,7 @@
  * Holding a stream back until it may be committed, and relaying it afterwards.
  */
 import type { Evidence } from "../core/evidence.ts";
-import type { Clock, Scheduled } from "../ports.ts";
+import type { ByteSource, Clock, Scheduled } from "../ports.ts";
 import { type AnswerStream, joinBytes } from "./answer_stream.ts";
 import { HeldBytes } from "./held_bytes.ts";
 import { Traffic } from "./traffic.ts";
@@ -141,12 +141,12 @@ const KEEPALIVE = new TextEncoder().encode(": keep-alive\n\n");
 /** Held bytes up to this many go out as one piece; more of them piece by piece, never all of them twice in memory. */
 const JOIN_LIMIT_BYTES = 65_536;
 
-/** The committed stream as a response body: held bytes first, then whole frames as they come, then one true end. */
+/** The committed stream as an answer's body: held bytes first, then whole frames as they come, then one true end. */
 export function relayStream(
   stream: AnswerStream,
   held: Uint8Array<ArrayBuffer>[],
   options: RelayOptions,
-): ReadableStream<Uint8Array<ArrayBuffer>> {
+): ByteSource {
   let over = false;
   let delivered = false;
   const queue = inDelivery(held);
@@ -160,84 +160,96 @@ export function relayStream(
     traffic.openStreams--;
     options.onEnd(result);
   };
-  let controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>;
+  /** Ends the wait for the upstream, which goes on, with a comment. */
+  let interrupt: ((why: "keepalive") => void) | null = null;
   const watch = new IdleWatch(
     options.clock,
     options.idleMs,
     () => stream.expire({ kind: "transport", cause: "idle_timeout", pooled: false }),
     options.keepaliveMs,
-    () => {
-      if (!over && (controller.desiredSize ?? 0) >= 0) controller.enqueue(KEEPALIVE);
-    },
+    () => interrupt?.("keepalive"),
   );
+  // Until the client has what was held, which may be cut anywhere, and asks for more, nobody is silent.
+  watch.pause();
+  let taking: Promise<readonly Uint8Array<ArrayBuffer>[]> | null = null;
+  const takeOrKeepAlive = async (): Promise<readonly Uint8Array<ArrayBuffer>[] | "keepalive"> => {
+    const { promise, resolve } = Promise.withResolvers<"keepalive">();
+    interrupt = resolve;
+    const first = await Promise.race([taking ??= stream.take(), promise]);
+    interrupt = null;
+    if (first !== "keepalive") taking = null;
+    return first;
+  };
   const finish = (): void => {
     const terminal = stream.terminal!;
     if (terminal.kind === "failed") {
       const frame = options.failureFrame(terminal.evidence);
-      if (frame !== null && frame.length > 0) controller.enqueue(frame);
+      if (frame !== null && frame.length > 0) queue.push(frame);
       stream.cancel();
       end(terminal);
     } else {
       drainStream(stream, options.clock);
       end({ kind: "success" });
     }
-    controller.close();
   };
-  return new ReadableStream<Uint8Array<ArrayBuffer>>({
-    start(created) {
-      controller = created;
-      // Until the client has what was held, which may be cut anywhere, and asks for more, nobody is silent.
-      watch.pause();
-      const first = queue.shift();
-      if (first !== undefined) controller.enqueue(first);
-    },
-    async pull() {
+  return {
+    async read() {
       const next = queue.shift();
-      if (next !== undefined) return controller.enqueue(next);
+      if (next !== undefined) return next;
+      if (over) return null;
       if (!delivered) {
         delivered = true;
         options.onHeldDelivered?.();
       }
       watch.resume();
       while (stream.terminal === null) {
-        const pieces = await stream.take();
-        if (over) return;
+        const pieces = options.keepaliveMs > 0 ? await takeOrKeepAlive() : await stream.take();
+        if (over) return null;
+        if (pieces === "keepalive") return KEEPALIVE;
         watch.touch();
         for (const piece of pieces) {
           traffic.bytesToClients += piece.length;
-          controller.enqueue(piece);
+          queue.push(piece);
         }
-        if (pieces.length > 0 && stream.terminal === null) return watch.pause();
+        if (pieces.length > 0 && stream.terminal === null) {
+          watch.pause();
+          return queue.shift()!;
+        }
       }
-      if (!over) finish();
+      finish();
+      return queue.shift() ?? null;
     },
     cancel() {
       stream.cancel();
       end({ kind: "cancelled" });
     },
-  }, { highWaterMark: 0 });
+  };
 }
 
 /**
- * Pieces that are all there is, as a response body: never more of them on the way than the client has asked for.
+ * Pieces that are all there is, as an answer's body: never more of them on the way than the client has asked for.
  *
  * @param onEnd  called exactly once; true when the client has taken everything.
  */
 export function deliverPieces(
   pieces: readonly Uint8Array<ArrayBuffer>[],
   onEnd: (all: boolean) => void,
-): ReadableStream<Uint8Array<ArrayBuffer>> {
+): ByteSource {
   const queue = inDelivery([...pieces]);
-  return new ReadableStream({
-    type: "bytes",
-    pull(controller) {
+  let over = false;
+  const end = (all: boolean): void => {
+    if (over) return;
+    over = true;
+    onEnd(all);
+  };
+  return {
+    read() {
       const next = queue.shift();
-      if (next !== undefined) return controller.enqueue(next);
-      onEnd(true);
-      controller.close();
+      if (next === undefined) end(true);
+      return Promise.resolve(next ?? null);
     },
-    cancel: () => onEnd(false),
-  });
+    cancel: () => end(false),
+  };
 }
 
 /** What was held, in the pieces it is delivered in. */

@@ -1,7 +1,6 @@
 /**
  * From a client's WebSocket handshake to its answer: a 101, or the refusal an HTTP request would get.
  */
-import { HeaderFields } from "../core/header_fields.ts";
 import { CODEX_PROVIDER, resolveModel } from "../core/model_resolution.ts";
 import type { RouteMatch } from "../protocol/route.ts";
 import type { Tenant } from "./admission.ts";
@@ -12,26 +11,26 @@ import { refuse } from "./refusal.ts";
 import { countUsage, recordDone } from "./request_record.ts";
 import { runRequest } from "./request_runner.ts";
 import { runSocketAttempt, UPGRADED_STATUS } from "./socket_attempt.ts";
+import type { Answer } from "./answer.ts";
+import type { ClientRequest } from "./client_request.ts";
 
 /** An upgrade runs through the same steps; its launches are handshakes, and its answer is the 101. */
 export async function serveSocket(
   deps: HandlerDeps,
-  request: Request,
+  request: ClientRequest,
   match: RouteMatch,
   search: string,
   tenant: Tenant,
   id: string,
-): Promise<Response> {
-  // Once upgraded, nothing of the request can be read any more.
-  const headers = HeaderFields.from(request.headers);
+): Promise<Answer> {
+  const { headers, upgrade } = request;
   const offer = readUpgradeOffer(headers);
-  if (offer === null) {
+  if (offer === null || upgrade === null) {
     return refuse(deps, "invalid_request", match.route.protocol, id, "This is not a WebSocket handshake");
   }
   const receivedAtMs = deps.clock.now();
   const abort = new AbortController();
-  const watched = { request, abort, sinceMs: receivedAtMs };
-  deps.cancelWatch.add(watched);
+  request.whenLeft(() => abort.abort());
   const { context, turnStateAccount } = describe(deps, {
     id,
     tenant,
@@ -44,22 +43,18 @@ export async function serveSocket(
     fields: null,
     receivedAtMs,
   }, abort);
-  const socket = { request, offer, upstreamModel: (model: string) => codexModel(deps, model) };
-  try {
-    return await runRequest(deps, {
-      context,
-      slot: null,
-      turnStateAccount,
-      attempt: (_, input) => runSocketAttempt(deps, input, socket),
-      onDone: (record, usage, launch) => {
-        // An open socket's turns were counted one by one.
-        if (record.status !== UPGRADED_STATUS) countUsage(deps, context, record, usage, launch);
-        recordDone(deps, context, record, usage, launch);
-      },
-    });
-  } finally {
-    deps.cancelWatch.remove(watched);
-  }
+  const socket = { upgrade, offer, upstreamModel: (model: string) => codexModel(deps, model) };
+  return await runRequest(deps, {
+    context,
+    slot: null,
+    turnStateAccount,
+    attempt: (_, input) => runSocketAttempt(deps, input, socket),
+    onDone: (record, usage, launch) => {
+      // An open socket's turns were counted one by one.
+      if (record.status !== UPGRADED_STATUS) countUsage(deps, context, record, usage, launch);
+      recordDone(deps, context, record, usage, launch);
+    },
+  });
 }
 
 /** What Codex calls the model a client names, where Codex serves it. */

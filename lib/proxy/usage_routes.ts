@@ -3,6 +3,7 @@
  *
  * Everything comes out of the store as it was counted when requests ended; nothing is estimated.
  */
+import type { HeaderLookup } from "../core/evidence.ts";
 import { z } from "zod";
 import type { AccountStore, Clock, ManagedUser, UsageCount, UsageKey, UsageQuery } from "../ports.ts";
 import type { Admission } from "./admission.ts";
@@ -11,12 +12,14 @@ import { type Input, readQueryInput } from "./json_input.ts";
 import { json } from "./local_routes.ts";
 import { problem } from "./management.ts";
 import { USAGE_BUCKET_MS } from "./usage_recorder.ts";
+import type { Answer } from "./answer.ts";
+import type { ClientRequest } from "./client_request.ts";
 
 export interface UsageRoutesDeps {
   readonly accounts: AccountStore;
   readonly clock: Clock;
   /** Who a key belongs to; only keys of clients count, not accounts' own tokens. */
-  readonly admit: (headers: Headers) => Admission;
+  readonly admit: (headers: HeaderLookup) => Admission;
   /** Writes what is still waiting to be counted. */
   readonly flush: () => void;
 }
@@ -54,7 +57,7 @@ const EVENTS_QUERY = z.strictObject({
 /** @returns null where the path is none of these, or the caller is not the operator. */
 export function createUsageRoutes(
   deps: UsageRoutesDeps,
-): (request: Request, path: string, search: string, isAdmin: () => boolean) => Response | null {
+): (request: ClientRequest, path: string, search: string, isAdmin: () => boolean) => Answer | null {
   return (request, path, search, isAdmin) => {
     const isRead = request.method === "GET";
     if (path === OWN_TODAY) {
@@ -65,7 +68,7 @@ export function createUsageRoutes(
   };
 }
 
-function serveTotals(deps: UsageRoutesDeps, search: string): Response {
+function serveTotals(deps: UsageRoutesDeps, search: string): Answer {
   const input = readRange(readQueryInput(search, TOTALS_QUERY), deps.clock.now());
   if (!input.ok) return problem(input.status, input.code, input.message);
   deps.flush();
@@ -86,7 +89,7 @@ function serveTotals(deps: UsageRoutesDeps, search: string): Response {
   });
 }
 
-function serveEvents(deps: UsageRoutesDeps, search: string): Response {
+function serveEvents(deps: UsageRoutesDeps, search: string): Answer {
   const input = readRange(readQueryInput(search, EVENTS_QUERY), deps.clock.now());
   if (!input.ok) return problem(input.status, input.code, input.message);
   deps.flush();
@@ -109,7 +112,7 @@ function serveEvents(deps: UsageRoutesDeps, search: string): Response {
 }
 
 /** The caller's own usage since midnight UTC; whoever holds a client key may ask, with or without a managed user. */
-function serveToday(deps: UsageRoutesDeps, request: Request): Response {
+function serveToday(deps: UsageRoutesDeps, request: ClientRequest): Answer {
   const admission = deps.admit(request.headers);
   if (!admission.ok) {
     return admission.problem === "key_disabled"

@@ -12,6 +12,8 @@ import { isoTime } from "./decision_view.ts";
 import { readJsonInput } from "./json_input.ts";
 import { json } from "./local_routes.ts";
 import { problem } from "./management.ts";
+import { Answer } from "./answer.ts";
+import type { ClientRequest } from "./client_request.ts";
 
 export interface UserRoutesDeps {
   readonly accounts: AccountStore;
@@ -47,12 +49,10 @@ const USER_CHANGE = z.strictObject({ name: NAME.optional(), enabled: ENABLED.opt
   .refine((change) => Object.keys(change).length > 0, 'must name "name" or "enabled"');
 const NOTHING = z.strictObject({}, OBJECT);
 
-type Answer = Response | Promise<Response>;
-
 /** @returns null where the path is none of these, or the caller is not the operator. */
 export function createUserRoutes(
   deps: UserRoutesDeps,
-): (request: Request, path: string, isAdmin: () => boolean) => Answer | null {
+): (request: ClientRequest, path: string, isAdmin: () => boolean) => Answer | Promise<Answer> | null {
   return (request, path, isAdmin) => {
     if (path === OWN_KEY || path === `${OWN_KEY}/reset`) return serveOwnKey(deps, request, path);
     if (path !== USERS && !path.startsWith(`${USERS}/`)) return null;
@@ -74,7 +74,7 @@ export function createUserRoutes(
   };
 }
 
-async function createUser(deps: UserRoutesDeps, request: Request): Promise<Response> {
+async function createUser(deps: UserRoutesDeps, request: ClientRequest): Promise<Answer> {
   const input = await readJsonInput(request, NEW_USER);
   if (!input.ok) return problem(input.status, input.code, input.message);
   if (deps.accounts.users().length >= USER_LIMIT) {
@@ -93,7 +93,7 @@ async function createUser(deps: UserRoutesDeps, request: Request): Promise<Respo
   return json({ ...viewUser(user), api_key: key }, 201);
 }
 
-async function changeUser(deps: UserRoutesDeps, request: Request, known: ManagedUser): Promise<Response> {
+async function changeUser(deps: UserRoutesDeps, request: ClientRequest, known: ManagedUser): Promise<Answer> {
   const input = await readJsonInput(request, USER_CHANGE);
   if (!input.ok) return problem(input.status, input.code, input.message);
   const { name, enabled } = input.value;
@@ -107,10 +107,10 @@ async function changeUser(deps: UserRoutesDeps, request: Request, known: Managed
 
 async function rotate(
   deps: UserRoutesDeps,
-  request: Request,
+  request: ClientRequest,
   known: ManagedUser,
   by: "operator" | "user",
-): Promise<Response> {
+): Promise<Answer> {
   const input = await readJsonInput(request, NOTHING);
   if (!input.ok) return problem(input.status, input.code, input.message);
   const before = current(deps, known);
@@ -125,14 +125,14 @@ async function rotate(
 }
 
 /** The user's own key is what the call is made with; the answer to its reset is the only one that shows the next. */
-function serveOwnKey(deps: UserRoutesDeps, request: Request, path: string): Answer {
+function serveOwnKey(deps: UserRoutesDeps, request: ClientRequest, path: string): Answer | Promise<Answer> {
   const caller = findCaller(deps, request);
-  if (caller instanceof Response) return caller;
+  if (caller instanceof Answer) return caller;
   if (path === OWN_KEY) return request.method === "GET" ? json(viewUser(caller)) : noSuchCall();
   return request.method === "POST" ? rotate(deps, request, caller, "user") : noSuchCall();
 }
 
-function findCaller(deps: UserRoutesDeps, request: Request): ManagedUser | Response {
+function findCaller(deps: UserRoutesDeps, request: ClientRequest): ManagedUser | Answer {
   const key = readClientKey(request.headers);
   const user = key === null ? null : deps.accounts.userByKeyHash(deps.digest.sha256(key));
   if (user === null) return invalidKey();
@@ -152,7 +152,7 @@ function makeKey(
   return { key, keyHash, keyHint: keyHash.slice(0, KEY_HINT_LENGTH), keyCreatedAtMs: deps.clock.now() };
 }
 
-function tryStore(write: () => void): Response | null {
+function tryStore(write: () => void): Answer | null {
   try {
     write();
     return null;
@@ -173,10 +173,10 @@ export function viewUser(user: ManagedUser): Record<string, unknown> {
   };
 }
 
-function invalidKey(): Response {
+function invalidKey(): Answer {
   return problem(401, "invalid_api_key", "This is not the key of a managed user");
 }
 
-function noSuchCall(): Response {
+function noSuchCall(): Answer {
   return problem(404, "not_found", "There is no such call");
 }

@@ -13,7 +13,7 @@ import { UpstreamFlow } from "./socket_flow.ts";
 /** Silence after which the upstream is pinged; middle boxes drop connections after a minute of it. */
 export const PING_MS = 25_000;
 /** A client is pinged after half of this and gone after all of it. */
-export const CLIENT_SILENCE_SECONDS = 50;
+export const CLIENT_SILENCE_MS = 50_000;
 /** Largest message of a client, and most that may wait for the upstream; the same as for bodies. */
 export const CLIENT_QUEUE_BYTES = 33_554_432;
 /** An upgrade the client did not see within this time is lost. */

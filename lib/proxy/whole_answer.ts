@@ -23,7 +23,7 @@ import { FellSilent, limitSilence, readWhole, streamBody, type WholeBody } from 
 import { failOpen, withholdingSlot } from "./recovery.ts";
 import { evidenceOf } from "./stream_answer.ts";
 import { encode } from "./translation.ts";
-import { respond } from "./respond.ts";
+import { Answer } from "./answer.ts";
 
 export const WHOLE_ANSWER_LIMIT_BYTES = 8_388_608;
 
@@ -38,7 +38,7 @@ export async function readWholeAnswer(
   if (context.method === "HEAD" || response.status === 204) {
     input.hooks.commit(launch);
     input.hooks.finished(launch, SUCCESS, response.status, null);
-    return { kind: "committed", response: respond(null, response.status, headers) };
+    return { kind: "committed", response: new Answer(null, { status: response.status, headers }) };
   }
   if (response.body === null) return attempting.fail({ kind: "malformed", detail: "no_body" });
   const source = limitSilence(response.body, deps.clock, deps.config().timeouts.idleMs);
@@ -90,7 +90,7 @@ export async function readWholeAnswer(
   input.hooks.commit(launch);
   input.hooks.finished(launch, SUCCESS, response.status, problem.usage);
   deps.traffic.bytesToClients += body.length;
-  return { kind: "committed", response: respond(body, response.status, headers) };
+  return { kind: "committed", response: new Answer(body, { status: response.status, headers }) };
 }
 
 const JSON_TYPE = "application/json";
@@ -190,5 +190,5 @@ function streamOn(
     } else hooks.bodyBroke(launch, failureOf(deps, end.error), response.status);
   }, (bytes) => void (deps.traffic.bytesToClients += bytes));
   headers.set("content-type", response.headers.get("content-type") ?? JSON_TYPE);
-  return { kind: "committed", response: respond(body, response.status, headers) };
+  return { kind: "committed", response: new Answer(body, { status: response.status, headers }) };
 }

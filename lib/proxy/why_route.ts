@@ -17,6 +17,8 @@ import { isoTime, viewBlock } from "./decision_view.ts";
 import { readQueryInput } from "./json_input.ts";
 import { json } from "./local_routes.ts";
 import { problem } from "./management.ts";
+import type { Answer } from "./answer.ts";
+import type { ClientRequest } from "./client_request.ts";
 
 export interface WhyRouteDeps {
   readonly names: () => ModelNames;
@@ -40,7 +42,7 @@ const QUERY = z.strictObject({
 /** @returns null where the path is not this one, or the caller is not the operator. */
 export function createWhyRoute(
   deps: WhyRouteDeps,
-): (request: Request, path: string, search: string, isAdmin: () => boolean) => Response | null {
+): (request: ClientRequest, path: string, search: string, isAdmin: () => boolean) => Answer | null {
   return (request, path, search, isAdmin) => {
     if (path !== WHY || request.method !== "GET" || !isAdmin()) return null;
     const input = readQueryInput(search, QUERY);

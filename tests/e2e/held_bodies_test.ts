@@ -6,8 +6,10 @@ import { ProcessRig } from "../support/process_rig.ts";
 const MIB = 1_048_576;
 const STREAMS = 24;
 const BODY_BYTES = 8 * MIB;
-/** Less than one copy of all bodies; it was five before they were let go. The collector takes its time. */
+/** Less than one copy of all bodies; it was five before they were let go. */
 const KEPT_LIMIT_BYTES = 0.75 * STREAMS * BODY_BYTES;
+/** What nobody holds any more is collected when something else needs the room. */
+const COLLECTING_CALLS = 20_000;
 
 const BODY = new TextEncoder().encode(
   `{"model":"m1","stream":true,"input":"${"a fair question ".repeat(BODY_BYTES / 16)}"}`,
@@ -43,8 +45,11 @@ Deno.test({
     const before = residentBytes(rig.pid);
     try {
       while (connections.length < STREAMS) connections.push(await openStream(rig.port));
-      const kept = residentBytes(rig.pid) - before;
-      assert(kept < KEPT_LIMIT_BYTES, `${STREAMS} streams keep ${Math.round(kept / MIB)} MiB`);
+      const kept = () => residentBytes(rig.pid) - before;
+      for (let call = 0; call < COLLECTING_CALLS && kept() >= KEPT_LIMIT_BYTES; call++) {
+        await (await fetch(`${rig.url}/healthz`)).body?.cancel();
+      }
+      assert(kept() < KEPT_LIMIT_BYTES, `${STREAMS} streams keep ${Math.round(kept() / MIB)} MiB`);
     } finally {
       for (const connection of connections) connection.close();
     }

@@ -1,7 +1,7 @@
 /**
  * Request smuggling: where one reader could see another end of a message than the next, nothing may be served twice.
  *
- * Most of it is decided by the runtime's HTTP server, and pinned here, so that another version that decides otherwise
+ * Most of it is decided by the runtime's HTTP parser, and pinned here, so that another version that decides otherwise
  * is noticed.
  */
 import { ok } from "../../lib/demo/simulated_replies.ts";
@@ -13,7 +13,7 @@ const lengths: readonly Case[] = [
   {
     name: "one length twice",
     send: (p) => message([POST, ...HEADERS, p.length, p.length], p.body),
-    want: "400 last",
+    want: "400 closed",
   },
   ...["content-length: 3", "content-length: 0", "content-length: 999"].flatMap((other): Case[] => [
     {
@@ -45,13 +45,13 @@ const lengths: readonly Case[] = [
   {
     name: "a length below the body's: what is left is no request",
     send: (p) => message([POST, ...HEADERS, `content-length: ${p.body.length - 2}`], p.body + p.hidden),
-    want: "400 400 closed",
+    want: "400 closed",
   },
 ];
 
 const codings: readonly Case[] = [
   { name: "chunks", send: (p) => message([POST, ...HEADERS, CHUNKED], p.chunks), want: "200", hits: 1 },
-  ...["Transfer-Encoding: CHUNKED", "transfer-encoding:   chunked \t", "TRANSFER-ENCODING:\tChunked"].map((
+  ...["Transfer-Encoding: CHUNKED", "transfer-encoding:   chunked", "TRANSFER-ENCODING:\tChunked"].map((
     line,
   ): Case => ({
     name: `chunks as ${JSON.stringify(line)}`,
@@ -74,14 +74,10 @@ const codings: readonly Case[] = [
     want: "400 closed",
   },
   ...[
-    "transfer-encoding: xchunked",
     "transfer-encoding: chunked, identity",
-    "transfer-encoding: identity, chunked",
     "transfer-encoding: chunked, chunked",
     "transfer-encoding: \x0bchunked",
-    'transfer-encoding: "chunked"',
-    "transfer-encoding: chunked;q=1",
-    "transfer-encoding:",
+    "transfer-encoding: chunked \t",
     "transfer-encoding : chunked",
     "transfer-encoding:\r\n chunked",
     " transfer-encoding: chunked",
@@ -99,14 +95,33 @@ const codings: readonly Case[] = [
       want: "400 closed",
     },
   ]),
-  // The runtime takes off the chunks alone. Whoever stands before us is told to send nothing behind it.
-  ...["transfer-encoding: gzip, chunked", "transfer-encoding: x\r\ntransfer-encoding: chunked"].map((
-    line,
-  ): Case => ({
+  // The parser takes off the chunks alone, and passes over a coding that is empty.
+  ...[
+    "transfer-encoding: gzip, chunked",
+    "transfer-encoding: identity, chunked",
+    "transfer-encoding: x\r\ntransfer-encoding: chunked",
+  ].map((line): Case => ({
     name: `another coding below the chunks: ${JSON.stringify(line)}`,
-    send: (p) => message([POST, ...HEADERS, line], p.chunks),
-    want: "400 last",
+    send: (p) => message([POST, ...HEADERS, line], p.chunks + p.hidden),
+    want: "400 last closed",
   })),
+  ...["xchunked", '"chunked"', "chunked;q=1"].flatMap((coding): Case[] => [
+    {
+      name: `a coding nobody knows: ${coding}`,
+      send: (p) => message([POST, ...HEADERS, `transfer-encoding: ${coding}`], p.chunks + p.hidden),
+      want: "400 last closed",
+    },
+    {
+      name: `a coding nobody knows, and a length: ${coding}`,
+      send: (p) => message([POST, ...HEADERS, `transfer-encoding: ${coding}`, p.length], p.body + p.hidden),
+      want: "400 closed",
+    },
+  ]),
+  {
+    name: "no coding, but its header, and a length",
+    send: (p) => message([POST, ...HEADERS, "transfer-encoding:", p.length], p.body + p.hidden),
+    want: "400 last closed",
+  },
   {
     name: "chunks under HTTP/1.0",
     send: (p) => message(["POST /v1/responses HTTP/1.0", ...HEADERS, CHUNKED], p.chunks + p.hidden),
@@ -150,7 +165,7 @@ const chunks: readonly Case[] = [
   ].map(([name, size]): Case => ({
     name: `a size that is ${name}`,
     send: (p) => message([POST, ...HEADERS, CHUNKED], `${size}${p.body}\r\n0\r\n\r\n${p.hidden}`),
-    want: "closed",
+    want: "400 closed",
   })),
   {
     name: "data longer than its size",
@@ -159,12 +174,12 @@ const chunks: readonly Case[] = [
         [POST, ...HEADERS, CHUNKED],
         `${(p.body.length - 2).toString(16)}\r\n${p.body}\r\n0\r\n\r\n${p.hidden}`,
       ),
-    want: "closed",
+    want: "400 closed",
   },
   {
     name: "data without a line's end",
     send: (p) => message([POST, ...HEADERS, CHUNKED], p.chunks.replace("}\r\n", "}") + p.hidden),
-    want: "closed",
+    want: "400 closed",
   },
 ];
 
@@ -172,8 +187,7 @@ const lines: readonly Case[] = [
   {
     name: "bare line feeds",
     send: (p) => message([POST, ...HEADERS, p.length], p.body).replaceAll("\r\n", "\n"),
-    want: "200",
-    hits: 1,
+    want: "400 closed",
   },
   {
     name: "blank lines before it",
@@ -200,11 +214,8 @@ const lines: readonly Case[] = [
     want: "400 closed",
   })),
   ...[
-    "POST  /v1/responses HTTP/1.1",
     "POST\t/v1/responses\tHTTP/1.1",
-    "POST /v1/responses",
     "POST /v1/responses HTTP/1.2",
-    "POST /v1/responses HTTP/2.0",
     "POST /v1/responses HTTP/1.1 x",
     "POST /v1/resp onses HTTP/1.1",
     "PO ST /v1/responses HTTP/1.1",
@@ -212,12 +223,28 @@ const lines: readonly Case[] = [
     "POST /v1/responses\xe9 HTTP/1.1",
     "POST v1/responses HTTP/1.1",
     "POST localhost:80 HTTP/1.1",
-    "CONNECT /v1/responses HTTP/1.1",
   ].map((line): Case => ({
     name: `first line ${JSON.stringify(line)}`,
     send: (p) => message([line, ...HEADERS, p.length], p.body),
     want: "400 closed",
   })),
+  ...["POST /v1/responses", "POST /v1/responses HTTP/0.9", "POST /v1/responses HTTP/2.0"].map((
+    line,
+  ): Case => ({
+    name: `another version: ${JSON.stringify(line)}`,
+    send: (p) => message([line, ...HEADERS, p.length], p.body + p.hidden),
+    want: "505 last closed",
+  })),
+  {
+    name: "a tunnel",
+    send: (p) => message(["CONNECT /v1/responses HTTP/1.1", ...HEADERS, p.length], p.body),
+    want: "closed",
+  },
+  {
+    name: "the preface of HTTP/2",
+    send: () => "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    want: "400 closed",
+  },
   { name: "TLS", send: () => "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", want: "400 closed" },
   { name: "SOCKS", send: () => "\x05\x01\x00\r\n\r\n", want: "400 closed" },
 ];
@@ -233,8 +260,7 @@ const behind: readonly Case[] = [
   {
     name: "rubbish behind a body",
     send: (p) => message([POST, ...HEADERS, p.length], `${p.body}RUBBISH\r\n\r\n`),
-    want: "200 400 closed",
-    hits: 1,
+    want: "400 closed",
   },
   // Bodies nobody asks for are passed over: what they hold is never read as a request.
   ...["GET /healthz HTTP/1.1", "GET / HTTP/1.1", "GET /readyz HTTP/1.1"].map((first): Case => ({

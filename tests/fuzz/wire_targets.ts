@@ -2,7 +2,7 @@
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { z } from "zod";
 import { matchRoute } from "../../lib/protocol/route.ts";
-import { namesOtherHost, splitUrl } from "../../lib/proxy/handler.ts";
+import { namesOtherHost, splitTarget } from "../../lib/proxy/handler.ts";
 import { readQueryInput } from "../../lib/proxy/json_input.ts";
 import { SocketFrames } from "../../lib/proxy/socket_frames.ts";
 import { createInflate } from "../../lib/runtime/inflate.ts";
@@ -137,7 +137,9 @@ const UNSAFE_PATH = /\.\.|\/\/|[%\\?#;\s]|\/$/;
 
 export function readTargets(source: Source): void {
   const url = BINARY.decode(source.broken(URLS));
-  const { path, search } = splitUrl(url);
+  const split = splitTarget(url);
+  if (split === null) return;
+  const { path, search } = split;
   promise(path.startsWith("/") && !path.includes("?"), "a path is no path");
   promise(search === "" || search.startsWith("?"), "a query is no query");
   namesOtherHost(url, source.pick(["localhost:8317", "a", "", "[::1]"]));

@@ -1,5 +1,11 @@
 import { assert, assertEquals } from "@std/assert";
-import { BodyPace, BodyWatch, LEAST_BYTES_PER_SECOND } from "../../lib/proxy/body_pace.ts";
+import {
+  BodyPace,
+  BodyWatch,
+  LEAST_BYTES_PER_SECOND,
+  TOO_SLOW,
+  type TooSlow,
+} from "../../lib/proxy/body_pace.ts";
 import { FakeClock } from "../support/fake_clock.ts";
 
 /** How often the watch looks. */
@@ -7,7 +13,11 @@ const LOOK_MS = 500;
 const NEVER = new Promise<string>(() => {});
 
 /** What is known of the wait after so much time. */
-async function after(clock: FakeClock, wait: Promise<string | null>, ms: number): Promise<string | null> {
+async function after(
+  clock: FakeClock,
+  wait: Promise<string | TooSlow>,
+  ms: number,
+): Promise<string | TooSlow> {
   await clock.advance(ms);
   return await Promise.race([wait, Promise.resolve("waits")]);
 }
@@ -16,14 +26,14 @@ Deno.test("BodyPace waits for its grace, and not longer", async () => {
   const clock = new FakeClock();
   const wait = new BodyPace(new BodyWatch(clock), 1_000).next(NEVER);
   assertEquals(await after(clock, wait, 999), "waits");
-  assertEquals(await after(clock, wait, LOOK_MS), null);
+  assertEquals(await after(clock, wait, LOOK_MS), TOO_SLOW);
 });
 
 Deno.test("BodyPace gives a known length the time of the least pace more", async () => {
   const clock = new FakeClock();
   const wait = new BodyPace(new BodyWatch(clock), 1_000).whole(NEVER, 2 * LEAST_BYTES_PER_SECOND);
   assertEquals(await after(clock, wait, 2_999), "waits");
-  assertEquals(await after(clock, wait, LOOK_MS), null);
+  assertEquals(await after(clock, wait, LOOK_MS), TOO_SLOW);
 });
 
 Deno.test("BodyPace is not satisfied by a byte now and then", async () => {
@@ -35,7 +45,7 @@ Deno.test("BodyPace is not satisfied by a byte now and then", async () => {
     clock.schedule(clock.now() + 100, () => part.resolve("byte"));
     const wait = pace.next(part.promise);
     await clock.advance(100);
-    if (await wait === null) break;
+    if (await wait === TOO_SLOW) break;
     pace.count(1);
   }
   // Looked at every half second.

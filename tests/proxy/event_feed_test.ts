@@ -6,6 +6,8 @@ import { StateView } from "../../lib/proxy/state_view.ts";
 import { decision } from "../support/decisions.ts";
 import { FakeClock, settle } from "../support/fake_clock.ts";
 import { Driver, START_MS } from "../support/pool_driver.ts";
+import type { Answer } from "../../lib/proxy/answer.ts";
+import { readJson, sourceOf } from "../support/answers.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -26,17 +28,17 @@ function setUp(names: readonly string[] = ["A", "B"]) {
 }
 
 /** A reader that reads whatever there is. */
-function listen(response: Response) {
+function listen(answer: Answer) {
   const told: Told[] = [];
   let ended = false;
-  const reader = response.body!.getReader();
+  const source = sourceOf(answer);
   const reading = (async () => {
     let text = "";
     const decoder = new TextDecoder();
     for (;;) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      text += decoder.decode(value, { stream: true });
+      const piece = await source.read();
+      if (piece === null) break;
+      text += decoder.decode(piece, { stream: true });
       for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
         const event = /^event: (.*)\ndata: (.*)$/.exec(text.slice(0, end));
         if (event !== null) told.push({ event: event[1]!, data: JSON.parse(event[2]!) });
@@ -53,7 +55,7 @@ function listen(response: Response) {
     /** Events since the last call. */
     take: () => told.splice(0),
     async leave() {
-      await reader.cancel();
+      source.cancel();
       await reading;
     },
   };
@@ -218,11 +220,11 @@ Deno.test("EventFeed refuses one reader too many, ends all when closed, and open
   const readers = Array.from({ length: MAX_READERS }, () => open(feed));
   await settle();
   const refused = feed.open({ detail: "page", isAllowed: () => true });
-  assertEquals([refused.status, (await refused.json()).error.code], [503, "too_many_feeds"]);
+  assertEquals([refused.status, (await readJson(refused)).error.code], [503, "too_many_feeds"]);
   feed.close();
   await settle();
   assertEquals(readers.every(({ ended }) => ended), true);
   const late = feed.open({ detail: "page", isAllowed: () => true });
-  assertEquals([late.status, (await late.json()).error.code], [503, "shutting_down"]);
+  assertEquals([late.status, (await readJson(late)).error.code], [503, "shutting_down"]);
   assertEquals(clock.pendingCount, 0);
 });

@@ -5,6 +5,7 @@ import { StoreFailure } from "../../lib/ports.ts";
 import { createDigest } from "../../lib/runtime/digest.ts";
 import { FakeClock } from "../support/fake_clock.ts";
 import { startRig } from "../support/rig.ts";
+import { ownRequest } from "../../lib/proxy/client_request.ts";
 
 function management(more: ManagementDeps["more"], fatal: ManagementDeps["fatal"]) {
   return createManagement({
@@ -26,7 +27,7 @@ Deno.test("createManagement() ends the process when a change cannot be stored, a
   const gone = new StoreFailure("create user", "the disk is full");
   const fatal: unknown[] = [];
   const note = (error: unknown) => void fatal.push(error);
-  const request = new Request("http://localhost/v0/management/users");
+  const request = ownRequest("GET", "/v0/management/users");
   const atOnce = management(() => {
     throw gone;
   }, note);

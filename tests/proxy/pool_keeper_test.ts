@@ -84,6 +84,24 @@ Deno.test("restore() drops rows of accounts that are gone, once the accounts are
   assertEquals(driver.store.load().deadlines.map((row) => row.account), ["b"]);
 });
 
+Deno.test("restore() forgets the switch of an account that is gone: the same id later is switched on, for good", () => {
+  const driver = new Driver(["a", "b"], ONE_ROUND);
+  driver.run(perAccount({ a: [outcomes.limitedUntil(driver.nowMs + HOUR_MS)], b: [outcomes.success()] }));
+  driver.pool.setEnabled("a", false, driver.nowMs);
+  driver.restart([account("b")]);
+  driver.pool.reconcile([account("a"), account("b")], driver.nowMs);
+  assertEquals(states(driver), ["a healthy", "b healthy"]);
+  driver.restart([account("a"), account("b")]);
+  assertEquals(states(driver), ["a healthy", "b healthy"]);
+});
+
+Deno.test("restore() forgets the switch of an account that is gone and had nothing else to forget", () => {
+  const driver = new Driver(["a", "b"]);
+  driver.pool.setEnabled("a", false, driver.nowMs);
+  driver.restart([account("b")]);
+  assertEquals(driver.store.load().disabled, []);
+});
+
 Deno.test("restore() drops a credential mark of other material, and times that are over", () => {
   const driver = new Driver(["a", "b"], ONE_ROUND);
   driver.run(

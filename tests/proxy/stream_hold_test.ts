@@ -17,11 +17,12 @@ import {
   FAILED,
   fed,
   FedStream,
-  readAll,
   textDelta,
   textOf,
   UNKNOWN,
 } from "../support/held_streams.ts";
+import type { ByteSource } from "../../lib/ports.ts";
+import { readText } from "../support/answers.ts";
 
 const IDLE_MS = 300_000;
 
@@ -42,7 +43,7 @@ function relay(stream: FedStream["stream"], held: Uint8Array<ArrayBuffer>[], mor
   keepaliveMs?: number;
   onHeldDelivered?: () => void;
   onEnd?: (end: RelayEnd) => void;
-} = {}): ReadableStream<Uint8Array> {
+} = {}): ByteSource {
   return relayStream(stream, held, {
     clock: more.clock ?? new FakeClock(),
     idleMs: IDLE_MS,
@@ -94,7 +95,7 @@ Deno.test("what was held and what follows are the stream, each byte once, wherev
       source.end();
       const hold = await holdStream(source.stream, withholding(maxBytes), new FakeClock());
       assert(hold.kind === "commit");
-      assertEquals(await readAll(relay(source.stream, hold.held)), whole);
+      assertEquals(await readText(relay(source.stream, hold.held)), whole);
     }
   }
 });
@@ -130,7 +131,7 @@ Deno.test("an unfinished frame counts towards the bound before it is whole", asy
   const hold = await holding;
   assertEquals(hold.kind === "commit" && [hold.why, textOf(hold.held)], ["overflow", CREATED]);
   source.feed(`"}\n\n`, COMPLETED).end();
-  const rest = await readAll(relay(source.stream, hold.held));
+  const rest = await readText(relay(source.stream, hold.held));
   assertEquals(
     rest.length,
     CREATED.length + 6_000 + COMPLETED.length +
@@ -223,14 +224,13 @@ Deno.test("what was held is delivered piece by piece, and reported only when mor
   const hold = await holdStream(source.stream, withholding(), new FakeClock());
   assert(hold.kind === "commit" && hold.held.length > 3);
   let delivered = false;
-  const reader = relay(source.stream, hold.held, { onHeldDelivered: () => void (delivered = true) })
-    .getReader();
+  const reader = relay(source.stream, hold.held, { onHeldDelivered: () => void (delivered = true) });
   let length = 0;
   while (length < CREATED.length + big.length) {
-    length += (await reader.read()).value!.length;
+    length += (await reader.read())!.length;
     assertEquals(delivered, false);
   }
-  while (!(await reader.read()).done);
+  while (await reader.read() !== null);
   assertEquals(delivered, true);
 });
 
@@ -240,29 +240,29 @@ Deno.test("keep-alive comments come only where a client waits for a silent upstr
   const source = new FedStream().feed(CREATED, ...deltas);
   const hold = await holdStream(source.stream, withholding(170_000), clock);
   assert(hold.kind === "commit" && hold.why === "overflow" && hold.held.length > 1);
-  const reader = relay(source.stream, hold.held, { clock, keepaliveMs: 1_000 }).getReader();
+  const reader = relay(source.stream, hold.held, { clock, keepaliveMs: 1_000 });
   let text = "";
   const decoder = new TextDecoder();
   const whole = CREATED + deltas.join("");
   while (text.length < whole.length) {
     // The client is slower than the keep-alive; it must get data all the same, and no comment inside a frame.
     await clock.advance(1_500);
-    text += decoder.decode((await reader.read()).value, { stream: true });
+    text += decoder.decode((await reader.read())!, { stream: true });
   }
   assertEquals(text, whole);
   const waiting = reader.read();
   await clock.advance(1_000);
-  assertEquals(decoder.decode((await waiting).value), ": keep-alive\n\n");
+  assertEquals(decoder.decode((await waiting)!), ": keep-alive\n\n");
   source.feed(COMPLETED).end();
-  assertEquals(decoder.decode((await reader.read()).value), COMPLETED);
-  assertEquals((await reader.read()).done, true);
+  assertEquals(decoder.decode((await reader.read())!), COMPLETED);
+  assertEquals(await reader.read(), null);
 });
 
 Deno.test("a client that takes its time is not the upstream's silence", async () => {
   const clock = new FakeClock();
   const source = new FedStream().feed(CREATED, textDelta("a"));
   const ends: RelayEnd[] = [];
-  const reader = relay(source.stream, [], { clock, onEnd: (end) => ends.push(end) }).getReader();
+  const reader = relay(source.stream, [], { clock, onEnd: (end) => ends.push(end) });
   await reader.read();
   await reader.read();
   // Nobody asks for more: the upstream has no way to speak.
@@ -270,7 +270,7 @@ Deno.test("a client that takes its time is not the upstream's silence", async ()
   assertEquals(ends, []);
   const next = reader.read();
   source.feed(textDelta("b"));
-  assert((await next).value!.length > 0);
+  assert((await next)!.length > 0);
   // Asked, and silent from there on: the limit counts from the question.
   const asked = reader.read();
   await clock.advance(IDLE_MS - 1);
@@ -284,10 +284,9 @@ Deno.test("deliverPieces() tells once whether the client took everything", async
   const pieces =
     () => [new Uint8Array(50_000).fill(1), new Uint8Array(50_000).fill(2), new Uint8Array(7).fill(3)];
   const ends: boolean[] = [];
-  assertEquals((await readAll(deliverPieces(pieces(), (all) => ends.push(all)))).length, 100_007);
+  assertEquals((await readText(deliverPieces(pieces(), (all) => ends.push(all)))).length, 100_007);
   const body = deliverPieces(pieces(), (all) => ends.push(all));
-  const reader = body.getReader();
-  await reader.read();
-  await reader.cancel();
+  await body.read();
+  body.cancel();
   assertEquals(ends, [true, false]);
 });

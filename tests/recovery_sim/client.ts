@@ -3,12 +3,16 @@ import { joinBytes } from "../../lib/proxy/answer_stream.ts";
 import { CLIENT_KEY, MODELS, type SceneStream } from "./scene.ts";
 import type { WireProtocol } from "./wire_events.ts";
 import type { World } from "./world.ts";
+import type { HeaderFields } from "../../lib/core/header_fields.ts";
+import type { ByteSource } from "../../lib/ports.ts";
+import { type ClientRequest, ownRequest } from "../../lib/proxy/client_request.ts";
+import { sourceOf } from "../support/answers.ts";
 
 export interface ClientResult {
   readonly stream: SceneStream;
   requestId: string;
   status: number | null;
-  headers: Headers | null;
+  headers: HeaderFields | null;
   /** When it had the head of its answer. */
   answeredAtMs: number | null;
   bytes: Uint8Array<ArrayBuffer>;
@@ -44,49 +48,50 @@ export async function runClient(
   };
   if (stream.arrivesAtMs > 0) await clock.sleepUntil(clock.now() + stream.arrivesAtMs, null);
   const abort = new AbortController();
-  let reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> | null = null;
+  let body: ByteSource | null = null;
   const leave = (): void => {
     if (result.end !== null) return;
     result.end = "left";
     result.leftAtMs = clock.now();
     // A connection that closes does both: the request is aborted, and so is the body of its answer.
     abort.abort();
-    reader?.cancel().catch(() => {});
+    body?.cancel();
   };
   const { leaving } = stream;
   const timer = leaving.kind === "after" ? clock.schedule(clock.now() + leaving.ms, leave) : null;
   const answering = world.handler(makeRequest(stream, abort.signal));
   result.requestId = world.requestIds.at(-1)!;
   named(result.requestId);
-  const response = await answering;
+  const answer = await answering;
+  const source = sourceOf(answer);
   const ended = () => result.end !== null;
   if (ended()) {
-    await response.body?.cancel();
+    source.cancel();
     return result;
   }
-  result.status = response.status;
-  result.headers = response.headers;
+  result.status = answer.status;
+  result.headers = answer.headers;
   result.answeredAtMs = clock.now();
   const sends = world.upstream.sends.filter(({ requestId }) => requestId === result.requestId);
   result.sendsWhenAnswered = sends.length;
   result.givenWhenAnswered = sends.at(-1)?.body?.givenBytes ?? 0;
   result.bodyOverWhenAnswered = sends.at(-1)?.body?.isOver ?? false;
   const pieces: Uint8Array<ArrayBuffer>[] = [];
-  reader = response.body!.getReader() as ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
+  body = source;
   try {
     for (let count = 0; !ended();) {
       if (leaving.kind === "at_bytes" && count >= leaving.bytes) {
         leave();
         break;
       }
-      const { done, value } = await reader.read();
+      const piece = await source.read();
       if (ended()) break;
-      if (done) {
+      if (piece === null) {
         result.end = "whole";
         break;
       }
-      pieces.push(value);
-      count += value.length;
+      pieces.push(piece);
+      count += piece.length;
       if (stream.readPauseMs > 0) await clock.sleepUntil(clock.now() + stream.readPauseMs, abort.signal);
     }
   } catch {
@@ -104,22 +109,20 @@ const PATHS: Readonly<Record<WireProtocol, string>> = {
   messages: "/v1/messages",
 };
 
-function makeRequest(stream: SceneStream, signal: AbortSignal): Request {
-  const body = JSON.stringify({
+function makeRequest(stream: SceneStream, signal: AbortSignal): ClientRequest {
+  const body = new TextEncoder().encode(JSON.stringify({
     model: MODELS[stream.provider],
     ...ASKS[stream.client],
     ...(stream.wantsStream ? { stream: true } : {}),
-  });
-  return new Request(`http://127.0.0.1:8317${PATHS[stream.client]}`, {
-    method: "POST",
-    headers: {
+  }));
+  return {
+    ...ownRequest("POST", PATHS[stream.client], body, {
       authorization: `Bearer ${CLIENT_KEY}`,
       "content-type": "application/json",
-      "content-length": String(new TextEncoder().encode(body).length),
-    },
-    body,
-    signal,
-  });
+      "content-length": String(body.length),
+    }),
+    whenLeft: (callback) => signal.addEventListener("abort", callback, { once: true }),
+  };
 }
 
 const ASKS: Readonly<Record<WireProtocol, Record<string, unknown>>> = {

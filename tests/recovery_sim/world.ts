@@ -6,7 +6,6 @@ import type { Account } from "../../lib/core/domain.ts";
 import type { Credential, Ids } from "../../lib/ports.ts";
 import { descriptorFor } from "../../lib/providers/registry.ts";
 import { BodyWatch } from "../../lib/proxy/body_pace.ts";
-import { CancelWatch } from "../../lib/proxy/cancel_watch.ts";
 import { DecisionLog } from "../../lib/proxy/decision_log.ts";
 import type { Credentials, HandlerDeps, ProviderEntry, UsableCredential } from "../../lib/proxy/deps.ts";
 import { createHandler } from "../../lib/proxy/handler.ts";
@@ -22,11 +21,13 @@ import type { Plant } from "./plants.ts";
 import { CLIENT_KEY, configText, type Scene } from "./scene.ts";
 import { type Playwright, ScriptedUpstream } from "./scripted_upstream.ts";
 import { WatchedPool, WatchedSlots } from "./watched_parts.ts";
+import type { Answer } from "../../lib/proxy/answer.ts";
+import type { ClientRequest } from "../../lib/proxy/client_request.ts";
 
 export interface World {
   readonly clock: FakeClock;
   readonly config: Config;
-  readonly handler: (request: Request) => Promise<Response>;
+  readonly handler: (request: ClientRequest) => Promise<Answer>;
   readonly upstream: ScriptedUpstream;
   readonly pool: WatchedPool;
   readonly slots: WatchedSlots;
@@ -77,7 +78,6 @@ export function openWorld(scene: Scene, script: Playwright, options: WorldOption
   const entries = providerEntries(config);
   const fatal: unknown[] = [];
   const decisions = new DecisionLog();
-  const cancelWatch = new CancelWatch(clock);
   const bodyWatch = new BodyWatch(clock);
   const running = new Set<AbortController>();
   const requestIds: string[] = [];
@@ -98,7 +98,6 @@ export function openWorld(scene: Scene, script: Playwright, options: WorldOption
     affinity,
     accounts,
     decisions,
-    cancelWatch,
     bodyWatch,
     recoverySlots: slots,
     usage: new UsageRecorder(accounts, clock, () => false, (error) => void fatal.push(error)),
@@ -131,7 +130,6 @@ export function openWorld(scene: Scene, script: Playwright, options: WorldOption
     fatal,
     requestIds,
     close: () => {
-      cancelWatch.close();
       bodyWatch.close();
     },
   };

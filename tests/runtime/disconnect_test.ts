@@ -1,8 +1,8 @@
 /**
- * What the runtime tells of clients that leave before they were answered, and what it does not.
+ * Why the listener is `node:http` and not `Deno.serve`: what the latter tells of clients that leave before they were
+ * answered, and what it does not.
  *
- * When the second test fails, the runtime has been mended: it goes, and so does the word of it in
- * docs/decisions.md and docs/architecture.md.
+ * When the second test fails, the runtime has been mended, and docs/decisions.md may be thought over.
  */
 import { assertEquals } from "@std/assert";
 
@@ -52,14 +52,14 @@ function startRig(): Rig {
   };
 }
 
-Deno.test("a client that leaves before its answer is noticed when its request was short", async () => {
+Deno.test("Deno.serve notices a client that leaves before its answer when its request was short", async () => {
   await using rig = startRig();
   await rig.leaveAfter(100);
   await rig.next();
   assertEquals(rig.noticed, [100]);
 });
 
-Deno.test("a client that leaves before its answer is not noticed when its request was long (Deno 2.9.6)", async () => {
+Deno.test("Deno.serve notices no client that leaves before its answer when its request was long (Deno 2.9.6)", async () => {
   await using rig = startRig();
   await rig.leaveAfter(10_000);
   // Another one that left later is noticed meanwhile.

@@ -41,4 +41,8 @@ export const KNOWN_SEEDS: readonly KnownSeed[] = [
     seed: 2065152,
     broke: "TABLE as the referee had it: the same as seed 2034441, with a cooldown that did not open",
   },
+  {
+    seed: 4032395,
+    broke: "P31: an account that came back after a restart without it stayed switched off in memory",
+  },
 ];

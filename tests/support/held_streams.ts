@@ -5,7 +5,6 @@ import { AnswerStream } from "../../lib/proxy/answer_stream.ts";
 import { bodyFrom } from "./answer_bodies.ts";
 
 const ENCODER = new TextEncoder();
-const DECODER = new TextDecoder();
 
 export const BROKEN: Evidence = { kind: "transport", cause: "reset_in_body", pooled: false };
 
@@ -71,15 +70,4 @@ export function fed(...chunks: readonly string[]): AnswerStream {
 export function textOf(pieces: readonly Uint8Array[]): string {
   const decoder = new TextDecoder();
   return pieces.map((piece) => decoder.decode(piece, { stream: true })).join("") + decoder.decode();
-}
-
-/** Reads a body to its end. */
-export async function readAll(body: ReadableStream<Uint8Array>): Promise<string> {
-  const reader = body.getReader();
-  let text = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return text;
-    text += DECODER.decode(value, { stream: true });
-  }
 }

@@ -115,6 +115,8 @@ export class Oracle {
     if (this.#restored !== null) {
       // A provider nobody has an account at any more has nothing to wait for.
       for (const provider of this.#providers.values()) if (provider.accounts.length === 0) provider.reset();
+      // An account that went while the process was down is as gone as one that goes before its eyes.
+      for (const id of this.disabled) if (!this.accounts.has(id)) this.disabled.delete(id);
     }
     this.#restored = null;
     return { added, updated, removed };

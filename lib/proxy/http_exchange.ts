@@ -1,0 +1,183 @@
+/**
+ * One request of a client and the answer to it, over `node:http`.
+ *
+ * The header fields are taken as they came (`rawHeaders`): the runtime's own list forgets repeats.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { HeaderFields } from "../core/header_fields.ts";
+import type { ByteSource } from "../ports.ts";
+import type { Answer } from "./answer.ts";
+import type { ClientRequest, RequestSource, Upgrade } from "./client_request.ts";
+
+type Bytes = Uint8Array<ArrayBuffer>;
+
+export class HttpRequest implements ClientRequest {
+  readonly method: string;
+  readonly target: string;
+  readonly headers: HeaderFields;
+  readonly body: RequestSource | null;
+  readonly upgrade: Upgrade | null;
+  readonly #incoming: IncomingMessage;
+  readonly #callbacks: (() => void)[] = [];
+  #hasLeft = false;
+
+  constructor(incoming: IncomingMessage, upgrade: Upgrade | null) {
+    this.#incoming = incoming;
+    this.method = incoming.method ?? "";
+    this.target = incoming.url ?? "";
+    this.headers = readFields(incoming.rawHeaders);
+    this.upgrade = upgrade;
+    const hasBody = upgrade === null &&
+      (this.headers.has("content-length") || this.headers.has("transfer-encoding"));
+    this.body = hasBody ? new IncomingBody(incoming) : null;
+  }
+
+  get address(): string | null {
+    return this.#incoming.socket.remoteAddress ?? null;
+  }
+
+  whenLeft(callback: () => void): void {
+    if (this.#hasLeft) callback();
+    else this.#callbacks.push(callback);
+  }
+
+  /** The connection is over, and the answer was not. */
+  left(): void {
+    if (this.#hasLeft) return;
+    this.#hasLeft = true;
+    for (const callback of this.#callbacks) callback();
+  }
+}
+
+function readFields(raw: readonly string[]): HeaderFields {
+  const fields = new HeaderFields();
+  for (let at = 0; at + 1 < raw.length; at += 2) fields.append(raw[at]!, raw[at + 1]!);
+  return fields;
+}
+
+/** So much of a body may wait for its reader. */
+const WAITING_LIMIT_BYTES = 262_144;
+
+class IncomingBody implements RequestSource {
+  readonly #incoming: IncomingMessage;
+  readonly #queue: Bytes[] = [];
+  #queuedBytes = 0;
+  #state: "untouched" | "open" | "ended" | "broken" = "untouched";
+  #wake: (() => void) | null = null;
+
+  constructor(incoming: IncomingMessage) {
+    this.#incoming = incoming;
+  }
+
+  async read(): Promise<Bytes | null> {
+    this.#begin();
+    if (this.#queue.length === 0 && this.#state === "open") {
+      await new Promise<void>((wake) => this.#wake = wake);
+    }
+    const next = this.#queue.shift();
+    if (next !== undefined) {
+      this.#queuedBytes -= next.length;
+      if (this.#queuedBytes < WAITING_LIMIT_BYTES) this.#incoming.resume();
+      return next;
+    }
+    if (this.#state === "broken") throw new BodyCut();
+    return null;
+  }
+
+  async whole(lengthBytes: number): Promise<Bytes> {
+    const whole = new Uint8Array(lengthBytes);
+    let at = 0;
+    for (let piece = await this.read(); piece !== null; piece = await this.read()) {
+      whole.set(piece, at);
+      at += piece.length;
+    }
+    return whole.subarray(0, at);
+  }
+
+  /** What still comes is read and dropped: the runtime does so once the answer is out. */
+  cancel(): void {
+    this.#queue.length = this.#queuedBytes = 0;
+    this.#close("ended");
+  }
+
+  #begin(): void {
+    if (this.#state !== "untouched") return;
+    this.#state = "open";
+    this.#incoming.on("data", (piece: Bytes) => this.#push(piece));
+    this.#incoming.on("end", () => this.#close("ended"));
+    this.#incoming.on("close", () => this.#close("broken"));
+  }
+
+  #push(piece: Bytes): void {
+    if (this.#state !== "open") return;
+    this.#queue.push(piece);
+    this.#queuedBytes += piece.length;
+    if (this.#queuedBytes >= WAITING_LIMIT_BYTES) this.#incoming.pause();
+    this.#wake?.();
+    this.#wake = null;
+  }
+
+  #close(state: "ended" | "broken"): void {
+    if (this.#state === "ended" || this.#state === "broken") return;
+    this.#state = state;
+    this.#wake?.();
+    this.#wake = null;
+  }
+}
+
+/** The client went in the middle of its body. */
+export class BodyCut extends Error {
+  override readonly name = "BodyCut";
+}
+
+/** Hands an answer to the client at its own pace. Whatever goes wrong on the way is the connection's end. */
+export function sendAnswer(request: HttpRequest, response: ServerResponse, answer: Answer): void {
+  const { body, headers, status } = answer;
+  const head: string[] = [];
+  headers.forEach((value, name) => head.push(name, value));
+  const bodyless = request.method === "HEAD" || status === 204 || status === 304;
+  if (body === null || body instanceof Uint8Array) {
+    if (!headers.has("content-length") && (!bodyless || body !== null)) {
+      head.push("content-length", String(body?.length ?? 0));
+    }
+    response.writeHead(status, head);
+    if (body === null || bodyless) response.end();
+    else response.end(body);
+    return;
+  }
+  response.writeHead(status, head);
+  if (bodyless) {
+    body.cancel();
+    response.end();
+    return;
+  }
+  response.flushHeaders();
+  void pump(request, response, body);
+}
+
+async function pump(request: HttpRequest, response: ServerResponse, body: ByteSource): Promise<void> {
+  let hasLeft = false;
+  let wake: (() => void) | null = null;
+  const goOn = (): void => {
+    wake?.();
+    wake = null;
+  };
+  request.whenLeft(() => {
+    hasLeft = true;
+    body.cancel();
+    goOn();
+  });
+  response.on("drain", goOn);
+  try {
+    while (!hasLeft) {
+      const piece = await body.read();
+      if (hasLeft) return;
+      if (piece === null) break;
+      if (!response.write(piece)) await new Promise<void>((resolve) => wake = resolve);
+    }
+    if (!hasLeft) response.end();
+  } catch {
+    // In the middle of a body there is no other way to say that it is not whole.
+    response.destroy();
+  }
+}
