@@ -186,7 +186,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
         ? null
         : { upstreamAccountId: entry.upstreamAccountId, maskedEmail: entry.maskedEmail, plan: entry.plan };
     },
-    providerKind: (id) => entries.get(id)?.descriptor.kind ?? "codex",
+    providers: () => [...entries].map(([id, { descriptor }]) => ({ id, kind: descriptor.kind })),
   });
   const hour = new HourStats();
   decisions.subscribe((record) => hour.add(record));

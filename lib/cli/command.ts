@@ -11,7 +11,7 @@ export const EXIT = {
   ok: 0,
   /** It was tried and did not work, or a check found something wrong. */
   failed: 1,
-  /** Called wrongly, or with a configuration that cannot be read. */
+  /** Called wrongly, or with a configuration that has mistakes or cannot be read. */
   usage: 2,
   /** The command needs a running Holdfast, and none answers. */
   notRunning: 3,
@@ -25,7 +25,7 @@ export type ExitCode = typeof EXIT[keyof typeof EXIT];
 export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
   0: "fine",
   1: "it did not work, or a check found something wrong",
-  2: "called wrongly, or the configuration cannot be read",
+  2: "called wrongly, or the configuration has mistakes or cannot be read",
   3: "no running Holdfast answers",
   4: "the running Holdfast refuses: wrong admin key, or management is off",
   5: "there is no such account, user or request",

@@ -102,7 +102,7 @@ function checkConfig(call: Call): Report {
       `  ${formatMistake(mistake).replace("Cannot parse config: ", "")}\n`
     );
     return `${paint.bad(`${load.path} has ${count} mistake${count === 1 ? "" : "s"}`)}\n${told.join("")}`;
-  }, EXIT.failed);
+  }, EXIT.usage);
 }
 
 function importConfig(call: Call): Report {

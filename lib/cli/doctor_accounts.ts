@@ -106,13 +106,12 @@ function checkProviders(state: RunningState["providers"], nowMs: number): Findin
       `Provider ${id} rests for ${left(cooldown.until)}: ${cooldown.reason.replaceAll("_", " ")}`,
     )
   );
-  const pause = state.network_pause === null ? [] : [
-    fault(
-      "network",
-      `Nothing is sent for ${left(state.network_pause.until)}: several providers could not be reached`,
-    ),
-  ];
-  return [...cooling, ...pause];
+  const { network_pause: pause } = state;
+  if (pause === null) return cooling;
+  const what = Date.parse(pause.until) > nowMs
+    ? `Nothing is sent for ${left(pause.until)}`
+    : "The next request tests the network";
+  return [...cooling, fault("network", `${what}: several providers could not be reached`)];
 }
 
 /** No process runs: what it wrote down still says who will be blocked when it starts. */

@@ -9,7 +9,7 @@ import type { ModelId } from "./domain.ts";
 import type { FinalClass } from "./final_error.ts";
 import type { Outcome } from "./outcome.ts";
 import { livePark, readsExhausted } from "./quota_park.ts";
-import type { AccountHealth } from "./records.ts";
+import type { AccountHealth, InferredLimit } from "./records.ts";
 
 /** One `quota.recheck` probe per account in this time (ruling 1). */
 export const RECHECK_SPACING_MS = 30 * 60_000;
@@ -105,8 +105,7 @@ export function describeBlock(
       return block(park.untilMs, park.source, park.observedAtMs);
     }
     case "inferred": {
-      const own = health.inferred !== null && health.inferred.untilMs > nowMs ? health.inferred : null;
-      const inferred = own ?? health.modelInferred.get(model!)!;
+      const inferred = liveInferred(health, model, nowMs)!;
       return block(inferred.untilMs, `${inferred.shape}_limit`, inferred.writtenAtMs);
     }
     case "ladder":
@@ -114,6 +113,17 @@ export function describeBlock(
     default:
       throw new Error(`Cannot describe block of an account: ${kind}`);
   }
+}
+
+/** The limit without a stated time that blocks now, the account's own before the model's; `null` when none does. */
+export function liveInferred(
+  health: AccountHealth,
+  model: ModelId | null,
+  nowMs: number,
+): InferredLimit | null {
+  if (health.inferred !== null && health.inferred.untilMs > nowMs) return health.inferred;
+  const ofModel = model === null ? undefined : health.modelInferred.get(model);
+  return ofModel !== undefined && ofModel.untilMs > nowMs ? ofModel : null;
 }
 
 /** The class an account block gives its account in the final answer (5.1). */

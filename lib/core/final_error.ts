@@ -19,6 +19,8 @@ export interface FinalMember {
   readonly class: FinalClass;
   /** Latest end over all live time blocks of the account, its provider and the pause; `nowMs` when none is live. */
   readonly readyAtMs: number;
+  /** True where the limit is known to be one of pace, not a spent quota. */
+  readonly isRate?: boolean;
 }
 
 export type FinalCode =
@@ -44,6 +46,8 @@ export interface FinalAnswer {
     | "mixed"
     | "transient"
     | "incomplete";
+  /** What a 429 is about: `rate` only where every limit that counts is known to be one. Null without a 429. */
+  readonly limit: "rate" | "quota" | null;
   /** True when no upstream attempt was made at all: worded differently (design.md 6). */
   readonly undispatched: boolean;
 }
@@ -69,7 +73,15 @@ export function resolveFinalError(members: Iterable<FinalMember>, context: Final
     rule: FinalAnswer["rule"],
     retryAtMs: number | null,
     nextRetryAtMs: number | null,
-  ): FinalAnswer => ({ status, code, rule, retryAtMs, nextRetryAtMs, undispatched: context.undispatched });
+  ): FinalAnswer => ({
+    status,
+    code,
+    rule,
+    retryAtMs,
+    nextRetryAtMs,
+    limit: status !== 429 ? null : seen.quotas === 0 ? "rate" : "quota",
+    undispatched: context.undispatched,
+  });
 
   if (seen.total === 0) return answer(503, "auth_unavailable", "no_accounts", null, null);
   if (seen.excluded === seen.total) return answer(404, "model_not_found", "all_excluded", null, null);
@@ -96,6 +108,7 @@ export function incompleteAnswer(): FinalAnswer {
     retryAtMs: null,
     nextRetryAtMs: null,
     rule: "incomplete",
+    limit: null,
     undispatched: false,
   };
 }
@@ -112,6 +125,8 @@ interface Seen {
   excluded: number;
   dead: number;
   limited: number;
+  /** Of the limited ones, those not known to be a rate. */
+  quotas: number;
   transient: number;
   /** Smallest ready among members that may serve again. */
   earliestMs: number | null;
@@ -126,6 +141,7 @@ function count(members: Iterable<FinalMember>, context: FinalContext): Seen {
     excluded: 0,
     dead: 0,
     limited: 0,
+    quotas: 0,
     transient: 0,
     earliestMs: null,
     earliestLimitMs: null,
@@ -149,11 +165,13 @@ function count(members: Iterable<FinalMember>, context: FinalContext): Seen {
         continue;
       case "quota":
         seen.limited++;
+        if (member.isRate !== true) seen.quotas++;
         seen.earliestLimitMs = earlier(seen.earliestLimitMs, readyAtMs);
         if (readyAtMs <= nearUntilMs) seen.earliestNearMs = earlier(seen.earliestNearMs, readyAtMs);
         break;
       case "inferred":
         seen.limited++;
+        if (member.isRate !== true) seen.quotas++;
         seen.earliestLimitMs = earlier(seen.earliestLimitMs, readyAtMs);
         break;
       case "transient":

@@ -15,11 +15,6 @@ export interface AnswerContext {
   readonly nowMs: number;
 }
 
-export interface FinalContext extends AnswerContext {
-  /** True when the earliest recovery is that of a quota, not of a short rate limit. */
-  readonly causeIsQuota: boolean;
-}
-
 export interface RenderedAnswer {
   readonly status: number;
   readonly headers: [string, string][];
@@ -87,23 +82,23 @@ const LOCAL_ANSWERS: Readonly<Record<LocalKind, { status: number; code: string; 
 export function renderFinal(
   protocol: ClientProtocol,
   answer: FinalAnswer,
-  ctx: FinalContext,
+  ctx: AnswerContext,
 ): RenderedAnswer {
   const retryAtMs = answer.retryAtMs;
   const waitSeconds = retryAtMs === null ? null : wholeSeconds(retryAtMs - ctx.nowMs);
   const headers = baseHeaders(protocol, ctx.requestId);
   if (waitSeconds !== null) headers.push(["retry-after", String(waitSeconds)]);
-  const message = finalMessage(answer, ctx.causeIsQuota, waitSeconds);
+  const message = finalMessage(answer, waitSeconds);
   if (protocol === "messages") {
     if (waitSeconds !== null && waitSeconds > ANTHROPIC_WAIT_LIMIT_SECONDS) {
       headers.push(["x-should-retry", "false"]);
     }
     return anthropicAnswer(answer.status, answer.code, message, headers, ctx.requestId);
   }
-  const isQuota = answer.code === "rate_limited" && ctx.causeIsQuota;
-  const quota = protocol === "responses" && isQuota
+  const quota = protocol === "responses" && answer.code === "rate_limited"
     ? {
-      // Codex shows the time from `resets_at` only for this type, and only if it is an integer.
+      // Codex shows the time from `resets_at` only for this type, and only if it is an integer; any other 429,
+      // that of a rate limit too, is a dead end to it (wire-facts 1.7).
       type: "usage_limit_reached",
       ...(retryAtMs === null ? {} : {
         resets_at: Math.ceil(clampMoment(retryAtMs) / 1000),
@@ -136,7 +131,7 @@ export function renderLocal(
     : openaiAnswer(status, code, words, headers, {});
 }
 
-function finalMessage(answer: FinalAnswer, causeIsQuota: boolean, waitSeconds: number | null): string {
+function finalMessage(answer: FinalAnswer, waitSeconds: number | null): string {
   const iso = answer.retryAtMs === null ? null : isoTime(answer.retryAtMs);
   if (answer.code === "rate_limited") {
     if (answer.undispatched) {
@@ -144,10 +139,10 @@ function finalMessage(answer: FinalAnswer, causeIsQuota: boolean, waitSeconds: n
       const reset = iso === null ? "" : `; earliest reset ${iso}`;
       return `All accounts have exhausted their quota (cached quota state, no upstream attempt${reset})`;
     }
-    if (causeIsQuota) {
-      return `All accounts have exhausted their quota${iso === null ? "" : ` (earliest reset ${iso})`}`;
+    if (answer.limit === "rate") {
+      return `All accounts are rate limited${waitSeconds === null ? "" : `; try again in ${waitSeconds}s`}`;
     }
-    return `All accounts are rate limited${waitSeconds === null ? "" : `; try again in ${waitSeconds}s`}`;
+    return `All accounts have exhausted their quota${iso === null ? "" : ` (earliest reset ${iso})`}`;
   }
   const message = FINAL_MESSAGES[answer.code];
   return answer.undispatched ? `${message} (cached state, no upstream attempt)` : message;

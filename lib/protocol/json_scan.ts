@@ -66,6 +66,24 @@ export function scanTopLevel(bytes: Uint8Array): JsonScan {
   return rest === bytes.length ? scan : { ok: false, at: rest, problem: "Text follows the JSON object" };
 }
 
+/** The kind of a value as a message names it, never the value itself. */
+export function tellKind(kind: JsonKind): string {
+  switch (kind) {
+    case "true":
+    case "false":
+    case "null":
+      return kind;
+    case "object":
+    case "array":
+      return `an ${kind}`;
+    case "string":
+    case "number":
+      return `a ${kind}`;
+    default:
+      return kind satisfies never;
+  }
+}
+
 /** The member that counts: the last of that name, or `null`. */
 export function findMember(members: readonly JsonMember[], key: string): JsonMember | null {
   for (let index = members.length - 1; index >= 0; index--) {

@@ -3,6 +3,7 @@
  */
 import type { HeaderLookup } from "../core/evidence.ts";
 import { isLoop } from "../protocol/hops.ts";
+import { findMember, tellKind } from "../protocol/json_scan.ts";
 import { matchRoute, type Route, type RouteMatch } from "../protocol/route.ts";
 import { admit, type Tenant } from "./admission.ts";
 import { runAttempt } from "./attempt_runner.ts";
@@ -168,6 +169,12 @@ function inspect(body: RequestBody, route: Route, isJson: boolean): Inspection {
   if (!isJson && route.protocol === "raw") return { ok: true, fields: null };
   const read = readBodyFields(body.bytes);
   if (read.ok) {
+    const model = findMember(read.fields.members, "model");
+    if (model !== null && model.kind !== "string" && model.kind !== "null") {
+      // Taken for a missing one it would go to the default provider, or be told that no account is available.
+      const problem = `"model" must be a string, got ${tellKind(model.kind)}`;
+      return { ok: false, tooLarge: false, problem };
+    }
     const length = read.fields.model?.length ?? 0;
     if (length <= MODEL_NAME_LIMIT_CHARACTERS) return { ok: true, fields: read.fields };
     // It would be kept with each of the last decisions.

@@ -3,19 +3,21 @@
  *
  * Changes nothing; waits, final answers and records are made of what it sees.
  */
-import type { CandidateRecord } from "../core/decision.ts";
-import type { Target } from "../core/domain.ts";
+import type { BlockKind, CandidateRecord } from "../core/decision.ts";
+import type { ModelId, Target } from "../core/domain.ts";
 import {
   accountReadyAtMs,
   classOfBlock,
   classOfOutcome,
   describeBlock,
+  liveInferred,
   strongestBlock,
 } from "../core/eligibility.ts";
 import type { FinalMember } from "../core/final_error.ts";
 import { readNetworkGate } from "../core/network_pause.ts";
 import type { AccountSlot, ProviderSlot } from "../core/pool.ts";
 import { type Gate, readProviderGate } from "../core/provider_health.ts";
+import type { Deadline } from "../core/records.ts";
 import { passes } from "./pool_choice.ts";
 import type { PoolContext } from "./pool_context.ts";
 import type { PlanProvider, RequestPlan } from "./request_plan.ts";
@@ -86,9 +88,39 @@ export function* finalMembers(
           ? "transient"
           : classOfOutcome(plan.outcomes.get(slot) ?? null),
         readyAtMs,
+        isRate: isRateLimit(plan, slot, block, target.model, nowMs),
       };
     }
   }
+}
+
+/** A deadline does not keep what kind of limit stated it: only an answer to this very request tells. */
+function isRateLimit(
+  plan: RequestPlan,
+  slot: AccountSlot,
+  block: BlockKind | null,
+  model: ModelId | null,
+  nowMs: number,
+): boolean {
+  const { health } = slot;
+  const told = plan.outcomes.get(slot);
+  const toldRate = told?.kind === "limited" && told.shape === "rate";
+  switch (block) {
+    case null:
+      return toldRate;
+    case "deadline":
+      return toldRate && isOfRequest(plan, health.deadline);
+    case "model_deadline":
+      return toldRate && isOfRequest(plan, health.modelDeadlines.get(model!));
+    case "inferred":
+      return liveInferred(health, model, nowMs)?.shape === "rate";
+    default:
+      return false;
+  }
+}
+
+function isOfRequest(plan: RequestPlan, deadline: Deadline | null | undefined): boolean {
+  return plan.record.attempts.some(({ id }) => id === deadline?.attempt);
 }
 
 /** Every account of the providers with what blocks it, for records and `why`; at most `limit` of them. */

@@ -5,7 +5,7 @@
  * where it must be, before the step is returned. The shell and the simulation drive the same class.
  */
 import type { CandidateRecord, DecisionRecord } from "../core/decision.ts";
-import type { Account, AccountId, AttemptId, RetryPolicy, Target } from "../core/domain.ts";
+import type { Account, AccountId, AttemptId, ProviderId, RetryPolicy, Target } from "../core/domain.ts";
 import { launchBound, openLedger } from "../core/ledger.ts";
 import type { Outcome } from "../core/outcome.ts";
 import { type AccountSlot, findSlot } from "../core/pool.ts";
@@ -28,6 +28,7 @@ import {
   type AccountView,
   describeAccounts,
   describeNetwork,
+  describeProvider,
   describeProviders,
   explainTargets,
   type NetworkView,
@@ -159,6 +160,11 @@ export class PoolRuntime {
 
   describeProviders(nowMs: number): ProviderView[] {
     return describeProviders(this.#context, nowMs);
+  }
+
+  /** One provider, also where the pool never met it. */
+  describeProvider(id: ProviderId, nowMs: number): ProviderView {
+    return describeProvider(this.#context, id, nowMs);
   }
 
   describeNetwork(_nowMs: number): NetworkView | null {

@@ -2,7 +2,8 @@
 import type { Block, CandidateRecord } from "../core/decision.ts";
 import type { Account, ProviderId, Target } from "../core/domain.ts";
 import { accountReadyAtMs, contradictsDeadline, describeBlock, strongestBlock } from "../core/eligibility.ts";
-import { type AccountSlot, type ProviderSlot, readCircuit } from "../core/pool.ts";
+import { readNetworkGate } from "../core/network_pause.ts";
+import { type AccountSlot, newProviderSlot, type ProviderSlot, readCircuit } from "../core/pool.ts";
 import { readProviderGate } from "../core/provider_health.ts";
 import type {
   AccountHealth,
@@ -33,6 +34,7 @@ export interface AccountView {
 export interface ProviderView {
   readonly id: ProviderId;
   readonly circuit: { readonly state: "open"; readonly reason: "auth" | "credits" } | null;
+  /** Kept when its time is over, half-open, until a probe proves that traffic flows. */
   readonly cooldown: {
     readonly untilMs: number;
     readonly reason: CooldownReason;
@@ -41,7 +43,7 @@ export interface ProviderView {
   } | null;
   readonly probe: { readonly state: "idle" | "leased"; readonly lease: ProbeLease | null };
   readonly strikes: number;
-  /** First moment anything of this provider may be tried; null while it is open or has no clock. */
+  /** First moment anything of this provider may be tried; null while it is open, has no clock, or may be tried now. */
   readonly nextRetryAtMs: number | null;
 }
 
@@ -60,23 +62,31 @@ export function describeAccounts(context: PoolContext, nowMs: number): AccountVi
 }
 
 export function describeProviders(context: PoolContext, nowMs: number): ProviderView[] {
-  return [...context.records.providers.values()].map((slot) => {
-    const { health } = slot;
-    const circuit = readCircuit(slot);
-    return {
-      id: slot.id,
-      circuit: circuit === null ? null : { state: "open" as const, reason: circuit.reason },
-      cooldown: health.cooldown === null ? null : {
-        untilMs: health.cooldown.untilMs,
-        reason: health.cooldown.reason,
-        derived: health.derived,
-        level: health.cooldown.level,
-      },
-      probe: { state: health.probe === null ? "idle" as const : "leased" as const, lease: health.probe },
-      strikes: health.strikes,
-      nextRetryAtMs: circuit === null ? nextRetry(slot, nowMs) : null,
-    };
-  }).sort((a, b) => a.id < b.id ? -1 : 1);
+  return [...context.records.providers.values()].map((slot) => describeSlot(context, slot, nowMs))
+    .sort((a, b) => a.id < b.id ? -1 : 1);
+}
+
+/** One provider, also where nothing of it was ever asked and no account of it is there. */
+export function describeProvider(context: PoolContext, id: ProviderId, nowMs: number): ProviderView {
+  return describeSlot(context, context.records.providers.get(id) ?? newProviderSlot(id), nowMs);
+}
+
+function describeSlot(context: PoolContext, slot: ProviderSlot, nowMs: number): ProviderView {
+  const { health } = slot;
+  const circuit = readCircuit(slot);
+  return {
+    id: slot.id,
+    circuit: circuit === null ? null : { state: "open", reason: circuit.reason },
+    cooldown: health.cooldown === null ? null : {
+      untilMs: health.cooldown.untilMs,
+      reason: health.cooldown.reason,
+      derived: health.derived,
+      level: health.cooldown.level,
+    },
+    probe: { state: health.probe === null ? "idle" : "leased", lease: health.probe },
+    strikes: health.strikes,
+    nextRetryAtMs: circuit === null ? nextRetry(context, slot, nowMs) : null,
+  };
 }
 
 export function describeNetwork(context: PoolContext): NetworkView | null {
@@ -170,10 +180,11 @@ function isPersisted(block: Block, health: AccountHealth): boolean {
   return block.kind === "deadline" || block.kind === "credits" || block.kind === "disabled";
 }
 
-/** The later of the gate and the first account; `null` when a launch would go through now, or nothing is timed. */
-function nextRetry(provider: ProviderSlot, nowMs: number): number | null {
-  const gate = readProviderGate(provider.health, nowMs);
-  const gateMs = gate.state === "closed" || gate.state === "leased" ? gate.untilMs : null;
+/**
+ * The latest of the network's gate, the provider's and the first account; `null` when a launch would go through now,
+ * or nothing is timed. A lease that is over and not settled has no time to tell (2C.4).
+ */
+function nextRetry(context: PoolContext, provider: ProviderSlot, nowMs: number): number | null {
   let first = Number.POSITIVE_INFINITY;
   for (const { account, health } of provider.accounts) {
     const kind = strongestBlock(health, account.enabled, null, nowMs);
@@ -181,6 +192,11 @@ function nextRetry(provider: ProviderSlot, nowMs: number): number | null {
     first = Math.min(first, accountReadyAtMs(health, null, nowMs));
   }
   if (!Number.isFinite(first)) return null;
-  if (gateMs === null) return first > nowMs ? first : null;
-  return Math.max(gateMs, first);
+  let atMs = first;
+  for (
+    const gate of [readNetworkGate(context.records.network, nowMs), readProviderGate(provider.health, nowMs)]
+  ) {
+    if (gate.state === "closed" || gate.state === "leased") atMs = Math.max(atMs, gate.untilMs);
+  }
+  return atMs > nowMs ? atMs : null;
 }

@@ -13,7 +13,7 @@ export interface PoolChanges {
   /** New ones, and those whose health, switch, load or block changed; a block that ran out is a change. */
   readonly accounts: readonly AccountView[];
   readonly removed: readonly AccountId[];
-  /** A provider's gate or the network's pause changed. */
+  /** A provider's gate or the network's pause changed; one whose time ran out is half-open, which is a change. */
   readonly gates: boolean;
 }
 
@@ -25,11 +25,19 @@ interface Seen {
   untilMs: number;
 }
 
+interface SeenGate {
+  readonly health: ProviderHealth;
+  readonly circuitOpen: boolean;
+  /** End of the rest that was shown; `Infinity` when none ran. */
+  readonly untilMs: number;
+}
+
 export class PoolWatch {
   readonly #context: PoolContext;
   readonly #accounts = new Map<AccountId, Seen>();
-  readonly #gates = new Map<ProviderId, { health: ProviderHealth; circuitOpen: boolean }>();
+  readonly #gates = new Map<ProviderId, SeenGate>();
   #network: NetworkHealth | null = null;
+  #pausedUntilMs = Number.POSITIVE_INFINITY;
 
   constructor(context: PoolContext) {
     this.#context = context;
@@ -53,7 +61,7 @@ export class PoolWatch {
         untilMs: view.block?.untilMs ?? Number.POSITIVE_INFINITY,
       });
     }
-    return { accounts, removed: this.#dropRemoved(), gates: this.#lookAtGates() };
+    return { accounts, removed: this.#dropRemoved(), gates: this.#lookAtGates(nowMs) };
   }
 
   #dropRemoved(): AccountId[] {
@@ -64,17 +72,25 @@ export class PoolWatch {
     return removed;
   }
 
-  #lookAtGates(): boolean {
+  #lookAtGates(nowMs: number): boolean {
     const { records } = this.#context;
-    let changed = this.#network !== records.network &&
-      (this.#network?.pause !== records.network.pause || this.#network?.probe !== records.network.probe);
-    this.#network = records.network;
+    const before = this.#network;
+    const { network } = records;
+    let changed = this.#pausedUntilMs <= nowMs ||
+      (before !== network && (before?.pause !== network.pause || before?.probe !== network.probe));
+    this.#network = network;
+    this.#pausedUntilMs = laterThan(network.pause?.untilMs, nowMs);
     for (const [id, { health, circuitOpen }] of records.providers) {
       const seen = this.#gates.get(id);
-      if (seen?.health === health && seen.circuitOpen === circuitOpen) continue;
-      this.#gates.set(id, { health, circuitOpen });
+      if (seen?.health === health && seen.circuitOpen === circuitOpen && seen.untilMs > nowMs) continue;
+      this.#gates.set(id, { health, circuitOpen, untilMs: laterThan(health.cooldown?.untilMs, nowMs) });
       changed = true;
     }
     return changed;
   }
+}
+
+/** The end of something timed, if it lies ahead; `Infinity` when nothing more is to come. */
+function laterThan(untilMs: number | undefined, nowMs: number): number {
+  return untilMs !== undefined && untilMs > nowMs ? untilMs : Number.POSITIVE_INFINITY;
 }

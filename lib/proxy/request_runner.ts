@@ -242,8 +242,6 @@ function answerFinal(
   const rendered = renderFinal(context.protocol, answer, {
     requestId: context.id,
     nowMs: deps.clock.now(),
-    // Codex shows a reset time only for this type; any other 429 is a dead end to it (wire-facts 1.7).
-    causeIsQuota: true,
   });
   done(rendered.status, answer.code, null, null);
   return new Answer(context.method === "HEAD" ? null : rendered.body, {

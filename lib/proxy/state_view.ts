@@ -1,11 +1,11 @@
 /**
  * Accounts and providers as management and the status page show them (design.md 7): ISO times, safe words, no secret.
  */
-import type { AccountId } from "../core/domain.ts";
+import type { AccountId, ProviderId, ProviderKind } from "../core/domain.ts";
 import type { QuotaReading } from "../core/records.ts";
 import { tellBlock, tellCircuit, tellCooldown } from "./block_words.ts";
 import { isoTime, viewBlock } from "./decision_view.ts";
-import type { AccountView, PoolRuntime } from "./pool_runtime.ts";
+import type { AccountView, PoolRuntime, ProviderView } from "./pool_runtime.ts";
 
 /** What is known of an account beside its health. */
 export interface AccountDetails {
@@ -17,7 +17,8 @@ export interface AccountDetails {
 export interface StateViewDeps {
   readonly pool: PoolRuntime;
   readonly details: (account: AccountId) => AccountDetails | null;
-  readonly providerKind: (provider: string) => string;
+  /** The configured ones. */
+  readonly providers: () => readonly { readonly id: ProviderId; readonly kind: ProviderKind }[];
 }
 
 export class StateView {
@@ -59,20 +60,13 @@ export class StateView {
 
   /** Providers with circuit, rest and probe, and the network's pause. */
   gates(nowMs: number): Record<string, unknown> {
-    const { pool, providerKind } = this.#deps;
+    const { pool, providers } = this.#deps;
     const pause = pool.describeNetwork(nowMs);
     return {
-      providers: pool.describeProviders(nowMs).map((view) => ({
-        id: view.id,
-        kind: providerKind(view.id),
-        circuit: view.circuit === null ? null : { ...view.circuit, words: tellCircuit(view.circuit.reason) },
-        cooldown: view.cooldown === null ? null : {
-          until: isoTime(view.cooldown.untilMs),
-          reason: view.cooldown.reason,
-          words: tellCooldown(view.cooldown.reason),
-        },
-        probe: { state: view.probe.state, lease_until: isoTime(view.probe.lease?.leaseUntilMs ?? null) },
-        next_retry_at: isoTime(view.nextRetryAtMs),
+      providers: [...providers()].sort((a, b) => a.id < b.id ? -1 : 1).map(({ id, kind }) => ({
+        id,
+        kind,
+        ...viewGate(pool.describeProvider(id, nowMs), nowMs),
       })),
       network_pause: pause === null
         ? null
@@ -84,6 +78,30 @@ export class StateView {
   label(account: AccountId): string {
     return this.#deps.details(account)?.maskedEmail ?? account;
   }
+}
+
+/**
+ * A provider as it is at this moment. A cooldown whose time is over is no rest any more but a half-open circuit:
+ * one request at a time goes through until one has proven it.
+ */
+function viewGate(view: ProviderView, nowMs: number): Record<string, unknown> {
+  const { circuit, cooldown, probe } = view;
+  const rests = cooldown !== null && cooldown.untilMs > nowMs;
+  const halfOpen = cooldown === null || rests ? null : {
+    state: "half_open",
+    reason: cooldown.reason,
+    words: probe.state === "leased" ? "One request is testing it" : "The next request tests it",
+  };
+  return {
+    circuit: circuit === null ? halfOpen : { ...circuit, words: tellCircuit(circuit.reason) },
+    cooldown: !rests ? null : {
+      until: isoTime(cooldown.untilMs),
+      reason: cooldown.reason,
+      words: tellCooldown(cooldown.reason),
+    },
+    probe: { state: probe.state, lease_until: isoTime(probe.lease?.leaseUntilMs ?? null) },
+    next_retry_at: isoTime(view.nextRetryAtMs),
+  };
 }
 
 /** The windows as they were reported, with their real resets; when a park ends is told beside them. */

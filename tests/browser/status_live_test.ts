@@ -57,6 +57,20 @@ Deno.test("a provider whose accounts are all out of quota shows its rest and whe
   await page.locator("#request-rows .state", { hasText: "Failed" }).waitFor();
   await rig.pass(90_000);
   await page.locator("#serving", { hasText: "1" }).waitFor();
+  await row.getByText("Half-open").waitFor();
+  await row.getByText("The next request tests it.").waitFor();
+  await row.getByText("Now", { exact: true }).waitFor();
+});
+
+Deno.test("a provider without an account is there, and is not said to let requests through", async () => {
+  await using scene = await startStatusRig({ accounts: [] });
+  await using browser = await launchChromium();
+  await using opened = await openPage(browser);
+  const { page } = opened;
+  await logIn(page, scene.url);
+  const row = page.locator("#provider-rows tr");
+  await row.getByText("It has no account.").waitFor();
+  assertEquals(await row.locator(".c-next").textContent(), "–");
 });
 
 Deno.test("a network pause stands above everything until a request has tested the network", async () => {

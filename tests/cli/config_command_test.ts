@@ -7,11 +7,11 @@ Deno.test("config check is fine with no file, and says so", async () => {
   assertEquals([run.code, run.out], [0, "There is no file; the defaults are used\n"]);
 });
 
-Deno.test("config check names every mistake of the file with its path, and ends with 1", async () => {
+Deno.test("config check names every mistake of the file with its path, and ends as serve does, with 2", async () => {
   using line = new CommandLine();
   line.configure({ prot: 1, "api-keys": "SENT-key-1", "max-retry-interval": -1 });
   const run = await line.run("config", "check");
-  assertEquals([run.code, run.err], [1, ""]);
+  assertEquals([run.code, run.err], [2, ""]);
   assertMatch(run.out, /holdfast\.yaml has 3 mistakes\n/);
   assertMatch(run.out, / {2}"prot" is not a known key; did you mean "port"\?\n/);
   assert(!run.out.includes("SENT-"));

@@ -2,11 +2,14 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { fileURLToPath } from "node:url";
 import { DatabaseSync } from "node:sqlite";
+import { checkAccountStates } from "../../lib/cli/doctor_accounts.ts";
 import type { Finding } from "../../lib/cli/finding.ts";
+import { parseConfig } from "../../lib/config.ts";
 import { failure, ok } from "../../lib/demo/simulated_replies.ts";
 import { openDatabase } from "../../lib/store/database.ts";
 import { CommandLine, type CommandLineOptions, type Run } from "../support/command_line.ts";
 import { FakeClock } from "../support/fake_clock.ts";
+import { START_MS } from "../support/pool_driver.ts";
 import { ADMIN_KEY, startRig } from "../support/rig.ts";
 
 const HOUR_MS = 3_600_000;
@@ -407,6 +410,36 @@ Deno.test("doctor points at a deadline that a newer usage reading contradicts", 
     "To end the block early: holdfast accounts reset codex:acct-A:user-A",
   ]);
 });
+
+const pauses: readonly { name: string; aheadMs: number; want: string }[] = [
+  {
+    name: "its last second",
+    aheadMs: 1_000,
+    want: "Nothing is sent for 1 s: several providers could not be reached",
+  },
+  {
+    name: "it is over, untested",
+    aheadMs: 0,
+    want: "The next request tests the network: several providers could not be reached",
+  },
+];
+for (const { name, aheadMs, want } of pauses) {
+  Deno.test(`doctor tells of the network's pause what holds now: ${name}`, () => {
+    const account = {
+      id: "a",
+      state: "healthy",
+      reason: null,
+      until: null,
+      deadline_contradicted: false,
+    } as const;
+    const pause = { until: new Date(START_MS + aheadMs).toISOString() };
+    const state = { accounts: { accounts: [account] }, providers: { providers: [], network_pause: pause } };
+    const parsed = parseConfig("", { homeDir: "/home/nobody", get: () => undefined });
+    if (!parsed.ok) throw new Error("The defaults are refused");
+    const findings = checkAccountStates(parsed.config, state, 1, START_MS);
+    assertEquals(findings.find((finding) => finding.check === "network")?.message, want);
+  });
+}
 
 Deno.test("doctor says what it cannot see without the admin key", async () => {
   await using rig = await startRig({ accounts: ["A"] });

@@ -52,7 +52,7 @@ const scenarios: readonly Scenario[] = [
       pools.account("A").otherwise(ok("pong from codex"));
       requireAnswer(await ask(), "pong from codex");
       assertEquals(pools.askedAll, { A: 1, B: 1, claude: 0, zai: 0 });
-      assertEquals((await pools.provider("codex")).cooldown, null);
+      await requireClosed(pools);
     },
   },
   {
@@ -67,7 +67,7 @@ const scenarios: readonly Scenario[] = [
       assertEquals((await pools.provider("codex")).cooldown?.reason, "overloaded");
       await pools.rig.pass(60_000);
       requireAnswer(await ask(), "pong from codex");
-      assertEquals((await pools.provider("codex")).cooldown, null);
+      await requireClosed(pools);
     },
   },
   {
@@ -109,7 +109,7 @@ const scenarios: readonly Scenario[] = [
       assertEquals(pools.asked("A") + pools.asked("B"), 3, "a second probe went out");
       opened.resolve();
       requireAnswer(await probing, "pong from codex");
-      assertEquals((await pools.provider("codex")).cooldown, null);
+      await requireClosed(pools);
     },
   },
   {
@@ -197,6 +197,12 @@ const scenarios: readonly Scenario[] = [
 
 function requireAnswer(seen: Seen, text: string): void {
   assertEquals([seen.code, seen.text], [0, text]);
+}
+
+/** Codex neither rests nor waits to be tested. */
+async function requireClosed(pools: PoolRig): Promise<void> {
+  const { circuit, cooldown } = await pools.provider("codex");
+  assertEquals([circuit, cooldown], [null, null]);
 }
 
 function total(pools: PoolRig): number {

@@ -91,9 +91,36 @@ Deno.test("incompleteAnswer() is 408 without a time, example 42", () => {
   assertEquals({ status, code, retryAtMs }, { status: 408, code: "stream_incomplete", retryAtMs: null });
 });
 
+const limits: readonly { name: string; members: readonly FinalMember[]; want: "rate" | "quota" | null }[] = [
+  { name: "a rate alone", members: [{ class: "quota", readyAtMs: NOW, isRate: true }], want: "rate" },
+  { name: "a quota alone", members: read("Q600"), want: "quota" },
+  {
+    name: "a near rate beside a far quota",
+    members: [...read("Q600"), { class: "inferred", readyAtMs: NOW, isRate: true }],
+    want: "quota",
+  },
+  {
+    name: "a rate beside the dead and a passing fault",
+    members: [...read("C D M T4"), { class: "quota", readyAtMs: NOW, isRate: true }],
+    want: "rate",
+  },
+  {
+    name: "no 429",
+    members: [...read("T4"), { class: "inferred", readyAtMs: NOW, isRate: true }],
+    want: null,
+  },
+];
+for (const c of limits) {
+  Deno.test(`resolveFinalError() names the limit ${c.want}: ${c.name}`, () => {
+    const context = { nowMs: NOW, maxRetryIntervalMs: 30_000, undispatched: false };
+    assertEquals(resolveFinalError(c.members, context).limit, c.want);
+  });
+}
+
 const member = fc.record({
   class: fc.constantFrom(...Object.values(LETTERS)),
   readyAtMs: fc.integer({ min: NOW - 5_000, max: NOW + 90_000 }),
+  isRate: fc.boolean(),
 });
 
 Deno.test("resolveFinalError() gives one answer for every order of the accounts", () => {

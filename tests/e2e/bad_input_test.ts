@@ -244,6 +244,36 @@ Deno.test("a model name of any length costs no memory: beyond 256 characters it 
   assertEquals(rig.hits("A"), 1);
 });
 
+const models: readonly { readonly model: unknown; readonly got: string }[] = [
+  { model: 5, got: "a number" },
+  { model: true, got: "true" },
+  { model: false, got: "false" },
+  { model: { name: "m1" }, got: "an object" },
+  { model: ["m1"], got: "an array" },
+];
+Deno.test("a model that is no string is refused with its name and kind, in every protocol, and nothing is sent", async (t) => {
+  await using rig = await startRig({ accounts: [] });
+  for (const { model, got } of models) {
+    for (const path of ["/v1/responses", "/v1/chat/completions", "/v1/messages", "/v1/alpha/search"]) {
+      await t.step(`${got}, ${path}`, async () => {
+        const answer = await rig.call(path, { model });
+        const { error } = await answer.json();
+        const want = `"model" must be a string, got ${got}`;
+        assertEquals([answer.status, error.code, error.message], [400, "invalid_request", want]);
+      });
+    }
+  }
+  assertEquals(rig.provider.hits.length, 0);
+});
+
+Deno.test("a model that is missing or null is nobody's mistake here: with no account it is told 503 (worked example 1)", async () => {
+  await using rig = await startRig({ accounts: [] });
+  for (const model of [undefined, null, "unlisted"]) {
+    const answer = await rig.responses({ model });
+    assertEquals([answer.status, (await answer.json()).error.code], [503, "auth_unavailable"]);
+  }
+});
+
 Deno.test("a Host header that reaches into the path is refused", async () => {
   await using rig = await startRig({ accounts: ["A"] });
   const connection = await Deno.connect({ hostname: "127.0.0.1", port: rig.app.server.port });

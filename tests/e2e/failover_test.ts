@@ -53,6 +53,19 @@ Deno.test("all accounts limited: 429 with the earliest time, nothing is force-se
   assertEquals([rig.hits("A"), rig.hits("B")], [1, 1]);
 });
 
+Deno.test("a short rate limit is called one where it was just told; a refusal from memory keeps its fixed words", async () => {
+  await using rig = await startRig({ accounts: ["A"] });
+  const limit = { message: "Rate limit reached, slow down", headers: { "retry-after": "45" } };
+  rig.account("A").script(failure(429, { code: "rate_limit_exceeded", ...limit }));
+  const { error } = await (await rig.responses()).json();
+  assertEquals(error.message, "All accounts are rate limited; try again in 45s");
+  // Codex shows a time for this type alone.
+  assertEquals([error.type, error.resets_in_seconds], ["usage_limit_reached", 45]);
+  const again = await (await rig.responses()).json();
+  assert(again.error.message.startsWith("All accounts have exhausted their quota (cached quota state, "));
+  assertEquals(rig.hits("A"), 1);
+});
+
 Deno.test("a stream that fails before its first output is served by the next account, as one clean stream", async () => {
   await using rig = await startRig({ accounts: ["A", "B"] });
   rig.account("A").script(stream([created("resp_a"), inProgress("resp_a"), failed("server_error")]));

@@ -191,7 +191,8 @@ Deno.test("a probe whose client leaves does not stay out for ever (B018)", async
   await rig.eventually(() => rig.app.decisions.latest(1)[0]?.status === 0);
   assertEquals(await whoServes(rig), "A");
   const { providers } = await (await rig.admin("providers")).json();
-  assertEquals([providers[0].cooldown, providers[0].probe.state], [null, "idle"]);
+  const [{ circuit, cooldown, probe: gate }] = providers;
+  assertEquals([circuit, cooldown, gate.state], [null, null, "idle"]);
 });
 
 Deno.test("an exhausted account is remembered between requests (B022)", async () => {

@@ -153,7 +153,8 @@ Deno.test("a multi-hour reset keeps a provider out until its real time; one prob
   const served = new Set<string>();
   for (let turn = 0; turn < 5; turn++) served.add(await pools.ask());
   assert(served.has("codex"), [...served].join());
-  assertEquals((await pools.provider("codex")).cooldown, null);
+  const { circuit, cooldown } = await pools.provider("codex");
+  assertEquals([circuit, cooldown], [null, null]);
 });
 
 Deno.test("auth death and missing credit open circuits that no fallback bypasses, and the others go on", async () => {
@@ -209,6 +210,18 @@ Deno.test("two providers without an answer inside 60 s are our own network: a pa
   assert(["codex", "claude", "lab"].includes(await pools.ask()));
   assertEquals((await pools.providers()).network_pause, null);
   for (let turn = 0; turn < 5; turn++) assert(["codex", "claude"].includes(await pools.ask()));
+});
+
+Deno.test("/readyz stays 200 in the network's pause: only a real request ends it, and none comes to a machine taken out", async () => {
+  await using pools = await PoolRig.start({ "request-retry": 0 });
+  for (const provider of ["codex", "claude", "lab"] as const) pools.otherwise(provider, reset());
+  const isReady = async () => (await (await fetch(`${pools.rig.app.url}/readyz`)).json()).status;
+  await pools.ask();
+  assert((await pools.providers()).network_pause !== null);
+  assertEquals(await isReady(), "ready");
+  await pools.rig.pass(61_000);
+  assert((await pools.providers()).network_pause !== null);
+  assertEquals(await isReady(), "ready");
 });
 
 Deno.test("while the network probe is out, others are refused; its client leaving gives the probe to the next", async () => {

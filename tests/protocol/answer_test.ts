@@ -17,13 +17,14 @@ function answer(part: Partial<FinalAnswer>): FinalAnswer {
     retryAtMs: null,
     nextRetryAtMs: null,
     rule: "all_quota",
+    limit: "quota",
     undispatched: false,
     ...part,
   };
 }
 
-function final(protocol: ClientProtocol, part: Partial<FinalAnswer>, causeIsQuota = false): RenderedAnswer {
-  return renderFinal(protocol, answer(part), { requestId: "req_1", nowMs: NOW, causeIsQuota });
+function final(protocol: ClientProtocol, part: Partial<FinalAnswer>): RenderedAnswer {
+  return renderFinal(protocol, answer(part), { requestId: "req_1", nowMs: NOW });
 }
 
 function errorOf(rendered: RenderedAnswer): Record<string, unknown> {
@@ -48,7 +49,7 @@ const codes: { part: Partial<FinalAnswer>; openai: string; anthropic: string; me
     message: "No account is available: each one is missing, disabled, signed out or without credit",
   },
   {
-    part: { status: 429, code: "rate_limited" },
+    part: { status: 429, code: "rate_limited", limit: "rate" },
     openai: "rate_limit_error",
     anthropic: "rate_limit_error",
     message: "All accounts are rate limited",
@@ -66,6 +67,10 @@ const codes: { part: Partial<FinalAnswer>; openai: string; anthropic: string; me
     message: "The answer of the upstream ended before it was complete",
   },
 ];
+/** Codex stops for good at a 429 of any other type, whatever limit it was. */
+function typeOf(c: typeof codes[number], protocol: ClientProtocol): string {
+  return c.part.status === 429 && protocol === "responses" ? "usage_limit_reached" : c.openai;
+}
 for (const c of codes) {
   for (const protocol of PROTOCOLS) {
     Deno.test(`renderFinal() words ${c.part.code} for ${protocol}`, () => {
@@ -84,7 +89,7 @@ for (const c of codes) {
             error: { type: c.anthropic, message: c.message, code: c.part.code },
             request_id: "req_1",
           }
-          : { error: { message: c.message, type: c.openai, code: c.part.code, param: null } },
+          : { error: { message: c.message, type: typeOf(c, protocol), code: c.part.code, param: null } },
       );
       assertEquals(header(rendered, "request-id"), protocol === "messages" ? "req_1" : null);
     });
@@ -115,7 +120,7 @@ for (const { ms, seconds } of waits) {
 
 Deno.test("renderFinal() gives Codex type and integer reset of a quota, others the plain type", () => {
   for (const protocol of PROTOCOLS) {
-    const error = errorOf(final(protocol, { retryAtMs: NOW + 90_500 }, true));
+    const error = errorOf(final(protocol, { retryAtMs: NOW + 90_500 }));
     const isCodex = protocol === "responses";
     assertEquals(error["type"], isCodex ? "usage_limit_reached" : "rate_limit_error");
     assertEquals(error["resets_at"], isCodex ? NOW / 1000 + 91 : undefined);
@@ -127,26 +132,31 @@ Deno.test("renderFinal() gives Codex type and integer reset of a quota, others t
   }
 });
 
-Deno.test("renderFinal() leaves the reset of a quota out when no time is known, and the type when it is no quota", () => {
-  const timeless = errorOf(final("responses", {}, true));
+Deno.test("renderFinal() leaves the reset out when no time is known, and gives an outage the plain type", () => {
+  const timeless = errorOf(final("responses", {}));
   assertEquals([timeless["type"], "resets_at" in timeless], ["usage_limit_reached", false]);
-  const rate = errorOf(final("responses", { retryAtMs: NOW + 5_000 }, false));
-  assertEquals([rate["type"], "resets_at" in rate], ["rate_limit_error", false]);
-  assertEquals(rate["message"], "All accounts are rate limited; try again in 5s");
-  const outage = errorOf(final("responses", { status: 502, code: "upstream_unavailable" }, true));
+  const outage = errorOf(final("responses", { status: 502, code: "upstream_unavailable", limit: null }));
   assertEquals([outage["type"], "resets_at" in outage], ["server_error", false]);
+});
+
+Deno.test("renderFinal() calls a rate limit by its name, and tells Codex its time as that of a quota", () => {
+  for (const protocol of PROTOCOLS) {
+    const rate = errorOf(final(protocol, { retryAtMs: NOW + 5_000, limit: "rate" }));
+    assertEquals(rate["message"], "All accounts are rate limited; try again in 5s");
+    assertEquals(rate["resets_at"], protocol === "responses" ? NOW / 1000 + 5 : undefined);
+  }
 });
 
 for (const protocol of PROTOCOLS) {
   Deno.test(`renderFinal() says in the agreed words that nothing was dispatched, to ${protocol}`, () => {
-    for (const causeIsQuota of [true, false]) {
-      const timed = errorOf(final(protocol, { undispatched: true, retryAtMs: NOW + 1500 }, causeIsQuota));
+    for (const limit of ["rate", "quota"] as const) {
+      const timed = errorOf(final(protocol, { undispatched: true, retryAtMs: NOW + 1500, limit }));
       assertEquals(
         timed["message"],
         "All accounts have exhausted their quota (cached quota state, no upstream attempt; " +
           "earliest reset 2026-09-01T12:00:01.500Z)",
       );
-      const timeless = errorOf(final(protocol, { undispatched: true }, causeIsQuota));
+      const timeless = errorOf(final(protocol, { undispatched: true, limit }));
       assertEquals(
         timeless["message"],
         "All accounts have exhausted their quota (cached quota state, no upstream attempt)",
@@ -173,10 +183,10 @@ Deno.test("renderFinal() is well formed for any moment", () => {
     fc.property(
       moment,
       moment,
-      fc.boolean(),
+      fc.constantFrom("rate" as const, "quota" as const),
       fc.constantFrom(...PROTOCOLS),
-      (retryAtMs, nextRetryAtMs, quota, protocol) => {
-        const rendered = final(protocol, { retryAtMs, nextRetryAtMs }, quota);
+      (retryAtMs, nextRetryAtMs, limit, protocol) => {
+        const rendered = final(protocol, { retryAtMs, nextRetryAtMs, limit });
         const facts = readErrorFacts(bytesOf(rendered.body), "application/json");
         assertEquals(facts.code, "rate_limited");
         if (retryAtMs !== null) assert(/^[1-9][0-9]*$/.test(header(rendered, "retry-after")!));

@@ -20,7 +20,8 @@ interface Told {
 function setUp(names: readonly string[] = ["A", "B"]) {
   const clock = new FakeClock(START_MS);
   const { pool } = new Driver(names);
-  const state = new StateView({ pool, details: () => null, providerKind: () => "codex" });
+  const providers = () => [{ id: "codex", kind: "codex" }] as const;
+  const state = new StateView({ pool, details: () => null, providers });
   const decisions = new DecisionLog();
   const hour = new HourStats();
   decisions.subscribe((record) => hour.add(record));

@@ -98,6 +98,62 @@ Deno.test("examples 46 and 47: while another request probes, quota stays quota a
   assertEquals(said(limited, limited.run(inOrder()).answer), [429, 60]);
 });
 
+const shapes: readonly {
+  name: string;
+  fates: Readonly<Record<"a" | "b", (nowMs: number) => Outcome>>;
+  want: "rate" | "quota";
+}[] = [
+  {
+    name: "two rates, one of them with a time",
+    fates: {
+      a: (nowMs) => outcomes.limitedUntil(nowMs + 5_000, "account", "rate"),
+      b: () => outcomes.limitedSomehow("rate"),
+    },
+    want: "rate",
+  },
+  {
+    name: "a rate of the model",
+    fates: {
+      a: (nowMs) => outcomes.limitedUntil(nowMs + 5_000, "model", "rate"),
+      b: () => outcomes.limitedSomehow("rate", "model"),
+    },
+    want: "rate",
+  },
+  {
+    name: "a time that is over already",
+    fates: {
+      a: (nowMs) => outcomes.limitedUntil(nowMs, "account", "rate"),
+      b: () => outcomes.limitedSomehow("rate"),
+    },
+    want: "rate",
+  },
+  {
+    name: "a rate and a quota",
+    fates: {
+      a: (nowMs) => outcomes.limitedUntil(nowMs + 5_000, "account", "rate"),
+      b: () => outcomes.limitedSomehow("quota"),
+    },
+    want: "quota",
+  },
+];
+for (const c of shapes) {
+  Deno.test(`the final answer names the limit ${c.want}: ${c.name}`, () => {
+    const driver = new Driver(["a", "b"], ONE_ROUND);
+    const result = driver.run((launch, nowMs) => c.fates[launch.account as "a" | "b"](nowMs));
+    assertEquals([result.answer?.status, result.answer?.limit], [429, c.want]);
+  });
+}
+
+Deno.test("a deadline of another request's answer is told as a quota: what it was is not kept", () => {
+  const driver = new Driver(["a", "b"], ONE_ROUND);
+  driver.run(perAccount({
+    a: [outcomes.limitedUntil(driver.nowMs + 50_000, "account", "rate")],
+    b: [outcomes.success()],
+  }));
+  const result = driver.run(perAccount({ b: [outcomes.limitedSomehow("rate")] }));
+  assertEquals([result.answer?.status, result.answer?.limit], [429, "quota"]);
+});
+
 Deno.test("example 3: an exclusion is asked before the switch", () => {
   const driver = new Driver(["a", "b"], ONE_ROUND);
   driver.run(() => outcomes.modelUnsupported());

@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
-import { account, Driver, HOUR_MS, inOrder } from "../support/pool_driver.ts";
-import { limitedUntil, success } from "../support/outcomes.ts";
+import { account, Driver, HOUR_MS, inOrder, START_MS } from "../support/pool_driver.ts";
+import type { Outcome } from "../../lib/core/outcome.ts";
+import { limitedUntil, noResponse, success, unavailable } from "../support/outcomes.ts";
 
 const idsOf = (views: readonly { readonly account: { readonly id: string } }[]) =>
   views.map((view) => view.account.id);
@@ -49,6 +50,26 @@ Deno.test("PoolWatch.look() tells of switches, of accounts that come and go, and
   const closed = watch.look(driver.nowMs);
   assertEquals([idsOf(closed.accounts).toSorted(), closed.gates], [["B", "C"], true]);
 });
+
+const ends: readonly { name: string; fates: Readonly<Record<string, Outcome>> }[] = [
+  { name: "a provider's rest", fates: { p: unavailable({ notBeforeMs: START_MS + HOUR_MS }) } },
+  { name: "the network's pause", fates: { p: noResponse(), q: noResponse() } },
+];
+for (const { name, fates } of ends) {
+  Deno.test(`PoolWatch.look() tells that ${name} is over by time alone, once`, () => {
+    const driver = new Driver([account("p1", { provider: "p" }), account("q1", { provider: "q" })], {
+      policy: { requestRetry: 0, maxRetryCredentials: 0, maxRetryIntervalMs: 30_000 },
+    });
+    const watch = driver.pool.watch();
+    for (const [provider, outcome] of Object.entries(fates)) {
+      driver.run(inOrder(outcome), { targets: [{ provider, model: "m" }] });
+    }
+    const untilMs = driver.pool.describeNetwork(driver.nowMs)?.untilMs ??
+      driver.pool.describeProvider("p", driver.nowMs).cooldown!.untilMs;
+    const look = (atMs: number): boolean => watch.look(atMs).gates;
+    assertEquals([driver.nowMs, untilMs - 1, untilMs, untilMs].map(look), [true, false, true, false]);
+  });
+}
 
 Deno.test("Two watches of one pool do not take changes from each other", () => {
   const driver = new Driver(["A"]);

@@ -32,8 +32,12 @@ export function transient(cause: Transient["cause"], given: Partial<Transient> =
 }
 
 /** A 429 that states a time. */
-export function limitedUntil(untilMs: number, limiter: "account" | "model" = "account"): Outcome {
-  return limited({ untilMs, source: "retry_after" }, "quota", limiter);
+export function limitedUntil(
+  untilMs: number,
+  limiter: "account" | "model" = "account",
+  shape: "rate" | "quota" = "quota",
+): Outcome {
+  return limited({ untilMs, source: "retry_after" }, shape, limiter);
 }
 
 /** A 429 without a time. */

@@ -43,8 +43,8 @@ function rowOf(provider, nowMs) {
     rows.set(provider.id, row);
   }
   const { parts } = row;
-  const circuit = circuitOf(provider, nowMs);
   const own = [...accounts.values()].filter((account) => account.provider === provider.id);
+  const circuit = circuitOf(provider, own.length, nowMs);
   const serving = own.filter((account) => account.state === "healthy").length;
   setText(parts.detail, `${provider.kind} · ${serving} of ${plural(own.length, "account")} can serve`);
   setText(parts.circuit, circuit.word);
@@ -62,7 +62,7 @@ function rowOf(provider, nowMs) {
     leaseMs !== null && leaseMs > nowMs ? `for ${countdown(leaseMs - nowMs)} at most` : "",
   );
   const nextMs = timeOf(provider.next_retry_at);
-  setText(parts.next, nextOf(provider, nextMs, nowMs));
+  setText(parts.next, nextOf(provider, own.length, nextMs, nowMs));
   return row.node;
 }
 
@@ -95,20 +95,20 @@ function createRow(provider) {
 }
 
 /** Closed: traffic flows. Open: nothing is sent. Half-open: exactly one request may test it. */
-function circuitOf({ circuit, cooldown, probe }, nowMs) {
-  if (circuit !== null) return { word: "Open", tone: "unavailable", words: `${circuit.words}.` };
-  if (cooldown === null) return { word: "Closed", tone: "healthy", words: "Requests flow." };
-  if ((timeOf(cooldown.until) ?? 0) > nowMs) {
+function circuitOf({ circuit, cooldown }, count, nowMs) {
+  if (circuit?.state === "open") return { word: "Open", tone: "unavailable", words: `${circuit.words}.` };
+  if (cooldown !== null && (timeOf(cooldown.until) ?? 0) > nowMs) {
     return { word: "Open", tone: "parked", words: `It rests: ${cooldown.words}.` };
   }
-  return {
-    word: "Half-open",
-    tone: "cooling",
-    words: probe.state === "leased" ? "One request is testing it." : "The next request tests it.",
-  };
+  // A rest that ran out while nothing new was told.
+  const halfOpen = circuit?.words ?? (cooldown === null ? null : "The next request tests it");
+  if (halfOpen !== null) return { word: "Half-open", tone: "cooling", words: `${halfOpen}.` };
+  if (count === 0) return { word: "–", tone: "disabled", words: "It has no account." };
+  return { word: "Closed", tone: "healthy", words: "Requests flow." };
 }
 
-function nextOf(provider, nextMs, nowMs) {
-  if (provider.circuit !== null) return "When somebody acts";
+function nextOf(provider, count, nextMs, nowMs) {
+  if (count === 0) return "–";
+  if (provider.circuit?.state === "open") return "When somebody acts";
   return nextMs === null || nextMs <= nowMs ? "Now" : clockTime(nextMs, nowMs);
 }
