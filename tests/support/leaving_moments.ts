@@ -51,7 +51,7 @@ export async function leaveAt(moment: Moment, shape: Shape, way: Way = "closes")
   using other = await LeavingClient.open(port, LONG);
   const scene = { rig, client, other };
   const others = await moment.reach(scene);
-  // Clients that leave are noticed from then on.
+  // What has come by now is dealt with, on both sides of the proxy.
   await rig.clock.advance(100);
   const asked = answersAsked(rig);
   const health = healthOf(rig);
