@@ -6,6 +6,7 @@
  * within 20 % of what it was after a warm-up, and descriptors at their number. Ends with 1 when one of these fails.
  */
 import { accept, numbered, receive, type Step, stream } from "../../lib/demo/simulated_replies.ts";
+import { LONG_INPUT } from "../support/long_input.ts";
 import { ProcessRig } from "../support/process_rig.ts";
 import { mustOpenWs } from "../support/ws_client.ts";
 
@@ -74,7 +75,12 @@ function mannerOf(index: number): Manner {
 async function runStream(rig: ProcessRig, index: number, chunks: number, tally: Tally): Promise<void> {
   const manner = mannerOf(index);
   const counter = new Counter(`stream ${index}`, tally);
-  const body = JSON.stringify({ model: "m1", input: "x", stream: true, prompt_cache_key: `s${index}` });
+  const body = JSON.stringify({
+    model: "m1",
+    input: LONG_INPUT,
+    stream: true,
+    prompt_cache_key: `s${index}`,
+  });
   const connection = await Deno.connect({ hostname: "127.0.0.1", port: rig.port });
   const head =
     `POST /v1/responses HTTP/1.1\r\nhost: x\r\nauthorization: ${KEY.authorization}\r\nconnection: close\r\n` +

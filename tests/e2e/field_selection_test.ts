@@ -1,6 +1,7 @@
 /** Field cases of kind (a), selection and cooldown, over real sockets. */
 import { assert, assertEquals } from "@std/assert";
 import { created, failure, hold, json, ok, silence, stream } from "../../lib/demo/simulated_replies.ts";
+import { VERY_LONG_INPUT } from "../support/long_input.ts";
 import { type Rig, startRig } from "../support/rig.ts";
 
 const R0 = { "request-retry": 0 };
@@ -179,7 +180,10 @@ Deno.test("a probe whose client leaves does not stay out for ever (B018)", async
   assertEquals(await whoServes(rig), "502");
   await rig.pass(60_000);
   const abort = new AbortController();
-  const probe = rig.responses({}, { signal: abort.signal }).then(() => "answered", () => "left");
+  const probe = rig.responses({ input: VERY_LONG_INPUT }, { signal: abort.signal }).then(
+    () => "answered",
+    () => "left",
+  );
   await rig.until(rig.provider.hitCount(3));
   await rig.clock.advance(5_000);
   abort.abort();

@@ -11,6 +11,7 @@ import {
   stream,
 } from "../../lib/demo/simulated_replies.ts";
 import { eventually } from "../support/eventually.ts";
+import { LONG_INPUT } from "../support/long_input.ts";
 import { ProcessRig } from "../support/process_rig.ts";
 import { CLIENT_KEY, type Rig, startRig } from "../support/rig.ts";
 
@@ -68,7 +69,7 @@ function ask(rig: Rig, init: RequestInit): Promise<Response> {
   return fetch(`${rig.app.url}/v1/responses`, {
     method: "POST",
     headers: { authorization: `Bearer ${CLIENT_KEY}`, "content-type": "application/json" },
-    body: '{"model":"m1","input":"hi"}',
+    body: JSON.stringify({ model: "m1", input: LONG_INPUT }),
     ...init,
   });
 }

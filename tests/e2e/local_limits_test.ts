@@ -2,11 +2,12 @@
 import { assertEquals } from "@std/assert";
 import { ok, silence } from "../../lib/demo/simulated_replies.ts";
 import { eventually } from "../support/eventually.ts";
+import { LONG_INPUT } from "../support/long_input.ts";
 import { ProcessRig } from "../support/process_rig.ts";
 import { RawClient } from "../support/raw_client.ts";
 
 const KEYS = "host: x\r\nauthorization: Bearer SENT-key-client-1\r\ncontent-type: application/json\r\n";
-const BODY = '{"model":"m1","input":"hi"}';
+const BODY = JSON.stringify({ model: "m1", input: LONG_INPUT });
 const CROWD = 300;
 const ASK = `POST /v1/responses HTTP/1.1\r\n${KEYS}content-length: ${BODY.length}\r\n\r\n${BODY}`;
 

@@ -14,6 +14,7 @@ import {
   stream,
   text,
 } from "../../lib/demo/simulated_replies.ts";
+import { VERY_LONG_INPUT } from "../support/long_input.ts";
 import { openRigSocket, refusedRigSocket } from "../support/rig_sockets.ts";
 import { type Rig, startRig, tokenOf } from "../support/rig.ts";
 
@@ -187,7 +188,8 @@ Deno.test("a client that leaves an MCP stream takes the upstream's with it", asy
   await using rig = await startRig({ accounts: ["A"] });
   rig.account("A").script(stream([text("data: {}\n\n"), delay(600_000)]));
   const leave = new AbortController();
-  const answer = await rig.call("/backend-api/wham/apps", {}, { signal: leave.signal });
+  const body = new Blob([JSON.stringify({ params: VERY_LONG_INPUT })]).stream();
+  const answer = await rig.call("/backend-api/wham/apps", null, { body, signal: leave.signal });
   await answer.body!.getReader().read();
   leave.abort();
   await rig.until(rig.provider.hits[0]!.left);

@@ -3,6 +3,7 @@ import { assert, assertEquals } from "@std/assert";
 import { failure, ok, type Reply, reset, silence } from "../../lib/demo/simulated_replies.ts";
 import type { SimulatedProvider } from "../../lib/demo/simulated_provider.ts";
 import { startSimulatedProvider } from "../../lib/demo/simulated_provider.ts";
+import { LONG_INPUT } from "../support/long_input.ts";
 import { type Rig, startRig } from "../support/rig.ts";
 
 /** Codex on the rig's own host, claude and lab on hosts of their own, in one pool. */
@@ -232,7 +233,7 @@ Deno.test("while the network probe is out, others are refused; its client leavin
   await pools.rig.pass(61_000);
   const before = pools.hits("codex") + pools.hits("claude") + pools.hits("lab");
   const abort = new AbortController();
-  const probe = pools.rig.responses({ model: "frontier" }, { signal: abort.signal }).then(
+  const probe = pools.rig.responses({ model: "frontier", input: LONG_INPUT }, { signal: abort.signal }).then(
     () => "answered",
     () => "left",
   );

@@ -18,6 +18,7 @@ import {
   type Step,
   stream,
 } from "../../lib/demo/simulated_replies.ts";
+import { LONG_INPUT } from "../support/long_input.ts";
 import {
   decisionOf,
   isIdle,
@@ -207,7 +208,9 @@ Deno.test("B158 clients that do not read slow the upstream down; on close all is
   }
   rig.account("A").otherwise({ kind: "dynamic", make: () => stream(endless()) });
   const answers = await rig.until(
-    Promise.all(Array.from({ length: CLIENTS }, () => rig.call(RESPS.path, RESPS.body))),
+    Promise.all(
+      Array.from({ length: CLIENTS }, () => rig.call(RESPS.path, { ...RESPS.body, input: LONG_INPUT })),
+    ),
     60_000,
   );
   // All have failed open and nobody reads. Once the buffers on the way are full, the upstream stands still.

@@ -18,6 +18,8 @@ import {
   stream,
   text,
 } from "../../lib/demo/simulated_replies.ts";
+import { eventually } from "../support/eventually.ts";
+import { LONG_INPUT } from "../support/long_input.ts";
 import {
   BodyReader,
   decisionOf,
@@ -155,7 +157,7 @@ const endings: readonly { name: string; run(rig: Rig): Promise<void> }[] = [
     run: async (rig) => {
       const steps = [created(), ...Array.from({ length: 60 }, () => delta("z".repeat(100_000))), completed()];
       rig.account("A").script(stream(steps));
-      const answer = await rig.responses({ stream: true });
+      const answer = await rig.responses({ stream: true, input: LONG_INPUT });
       const reader = answer.body!.getReader();
       await reader.read();
       assertEquals(rig.app.recoverySlots.held, 1, "the slot answers for what the client has not taken");
@@ -171,7 +173,7 @@ const endings: readonly { name: string; run(rig: Rig): Promise<void> }[] = [
         failed("invalid_prompt"),
       ];
       rig.account("A").script(stream(steps));
-      const answer = await rig.responses({ stream: true });
+      const answer = await rig.responses({ stream: true, input: LONG_INPUT });
       const reader = answer.body!.getReader();
       await reader.read();
       assertEquals(rig.app.recoverySlots.held, 1);
@@ -182,7 +184,7 @@ const endings: readonly { name: string; run(rig: Rig): Promise<void> }[] = [
     name: "a client that leaves after a fail-open",
     run: async (rig) => {
       rig.account("A").script(stream([created(), UNKNOWN, hold()]));
-      const reader = new BodyReader(rig, await rig.responses({ stream: true }));
+      const reader = new BodyReader(rig, await rig.responses({ stream: true, input: LONG_INPUT }));
       await reader.until("zz_new");
       await reader.cancel();
     },
@@ -214,10 +216,15 @@ async function finish(rig: Rig, replies: readonly Reply[], wantsStream = true): 
 async function leave(rig: Rig, reply: Reply): Promise<void> {
   rig.account("A").script(reply);
   const abort = new AbortController();
-  const answering = rig.responses({ stream: true }, { signal: abort.signal }).catch(() => null);
+  const answering = rig.responses({ stream: true, input: LONG_INPUT }, { signal: abort.signal }).catch(() =>
+    null
+  );
   await rig.eventually(() => rig.app.recoverySlots.figures.heldBytes > 0);
+  await rig.clock.advance(100);
   abort.abort();
   await answering;
+  // The clock stands still: it is the leaving that ends it, not the idle limit.
+  await eventually(() => rig.app.decisions.latest(1)[0]?.status === 0);
 }
 
 Deno.test("the process stops while streams are withheld: every slot comes back", async () => {

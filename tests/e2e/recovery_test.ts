@@ -24,6 +24,8 @@ import {
   text,
   tokens,
 } from "../../lib/demo/simulated_replies.ts";
+import { eventually } from "../support/eventually.ts";
+import { LONG_INPUT, VERY_LONG_INPUT } from "../support/long_input.ts";
 import {
   decisionOf,
   isIdle,
@@ -336,7 +338,9 @@ Deno.test("a client that leaves while its stream is withheld ends everything, an
   await using rig = await startRecoveryRig(["A", "B"]);
   rig.account("A").script(stream([...LOST, hold()]));
   const leave = new AbortController();
-  const answering = rig.responses({ stream: true }, { signal: leave.signal }).catch(() => null);
+  const answering = rig.responses({ stream: true, input: VERY_LONG_INPUT }, { signal: leave.signal }).catch(
+    () => null,
+  );
   await rig.eventually(() => rig.app.recoverySlots.figures.heldBytes > 0);
   leave.abort();
   await answering;
@@ -355,12 +359,16 @@ Deno.test("a client that leaves during the back-off is followed by no launch (P1
   });
   rig.account("A").script(stream([...LOST, rst()]));
   const leave = new AbortController();
-  const answering = rig.responses({ stream: true }, { signal: leave.signal }).catch(() => null);
+  const answering = rig.responses({ stream: true, input: LONG_INPUT }, { signal: leave.signal }).catch(() =>
+    null
+  );
   await rig.until(rig.provider.hitCount(1));
   await rig.until(rig.provider.hits[0]!.left);
+  await rig.clock.advance(100);
   leave.abort();
   await answering;
-  await rig.eventually(() => rig.app.decisions.latest(1).length > 0);
+  // The clock stands still: the back-off must not run out before the leaving is noticed.
+  await eventually(() => rig.app.decisions.latest(1).length > 0);
   await rig.pass(60_000);
   const decision = await rig.lastDecision();
   assertEquals([decision.status, rig.hits("B"), isIdle(rig)], [0, 0, true]);

@@ -1,6 +1,8 @@
 /** Rounds and waits over real sockets: three budgets, waits that a leaving client ends, nothing after commit. */
 import { assert, assertEquals } from "@std/assert";
 import { failure, hangUp, ok, silence } from "../../lib/demo/simulated_replies.ts";
+import { eventually } from "../support/eventually.ts";
+import { LONG_INPUT, VERY_LONG_INPUT } from "../support/long_input.ts";
 import { CLIENT_KEY, startRig } from "../support/rig.ts";
 
 const OVERLOADED = failure(503, { code: "server_is_overloaded" });
@@ -52,7 +54,7 @@ Deno.test("a client that leaves during a wait causes no further call and cools n
   const call = fetch(`${rig.app.url}/v1/responses`, {
     method: "POST",
     headers: { authorization: `Bearer ${CLIENT_KEY}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "m1", input: "hi" }),
+    body: JSON.stringify({ model: "m1", input: LONG_INPUT }),
     signal: abort.signal,
   });
   const gone = call.then(() => "answered", () => "gone");
@@ -60,7 +62,8 @@ Deno.test("a client that leaves during a wait causes no further call and cools n
   await rig.clock.advance(1_000);
   abort.abort();
   assertEquals(await rig.until(gone), "gone");
-  await rig.eventually(() => rig.app.decisions.latest(1).length > 0);
+  // The clock stands still: the wait must not run out before the leaving is noticed.
+  await eventually(() => rig.app.decisions.latest(1).length > 0);
   assertEquals((await rig.lastDecision()).status, 0);
   await rig.clock.advance(60_000);
   assertEquals(rig.hits("A"), 1);
@@ -76,7 +79,7 @@ Deno.test("a client that leaves before the head ends the upstream call and cools
   const call = fetch(`${rig.app.url}/v1/responses`, {
     method: "POST",
     headers: { authorization: `Bearer ${CLIENT_KEY}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "m1", input: "hi", stream: true }),
+    body: JSON.stringify({ model: "m1", input: VERY_LONG_INPUT, stream: true }),
     signal: abort.signal,
   }).then(() => "answered", () => "gone");
   await rig.until(rig.provider.hitCount(1));

@@ -1,6 +1,7 @@
 /** B158: clients that do not read hold their upstreams back, and cost no more than the small buffers on the way. */
 import { assert, assertEquals } from "@std/assert";
 import { accept, created, delta, receive, type Step, stream } from "../../lib/demo/simulated_replies.ts";
+import { LONG_INPUT } from "../support/long_input.ts";
 import { openRigSocket } from "../support/rig_sockets.ts";
 import { CLIENT_KEY, type Rig, startRig } from "../support/rig.ts";
 
@@ -42,7 +43,7 @@ async function untilStill(counts: readonly { bytes: number }[]): Promise<void> {
 async function openStream(rig: Rig): Promise<Deno.TcpConn> {
   const { hostname, port } = new URL(rig.app.url);
   const connection = await Deno.connect({ hostname, port: Number(port) });
-  const body = '{"model":"m1","input":"x","stream":true}';
+  const body = JSON.stringify({ model: "m1", input: LONG_INPUT, stream: true });
   await connection.write(new TextEncoder().encode(
     `POST /v1/responses HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${CLIENT_KEY}\r\n` +
       `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
@@ -79,7 +80,7 @@ Deno.test("B158 sockets nobody reads hold their upstreams back, and are given up
   for (let client = 0; client < CLIENTS; client++) {
     const socket = await openRigSocket(rig);
     socket.socket.pause();
-    socket.create();
+    socket.create({ instructions: LONG_INPUT });
     clients.push(socket);
   }
   await untilStill(floods.map(({ written }) => written));

@@ -26,6 +26,7 @@ import {
   stream,
   text,
 } from "../../lib/demo/simulated_replies.ts";
+import { LeavingClient, WAYS } from "../support/leaving_client.ts";
 import { type Rig, startRig } from "../support/rig.ts";
 
 const ENCODER = new TextEncoder();
@@ -441,24 +442,18 @@ Deno.test("an upstream that closes its side in the middle is a cut, one that nev
   await rig.until(rig.provider.hits[1]!.left);
 });
 
-for (const way of ["closes its sending side", "resets", "closes"] as const) {
+for (const way of WAYS) {
   Deno.test(`a client that ${way} in the middle of a stream frees its upstream, and blames nobody`, async () => {
     await using rig = await startRig({ accounts: ["A"] });
     rig.account("A").script(stream([created(), delta("a"), hold()]));
-    const { hostname, port } = new URL(rig.app.url);
-    const connection = await Deno.connect({ hostname, port: Number(port) });
-    const body = '{"model":"m1","input":"x","stream":true}';
-    await connection.write(ENCODER.encode(
-      `POST /v1/responses HTTP/1.1\r\nhost: x\r\nauthorization: Bearer SENT-key-client-1\r\n` +
-        `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
-    ));
-    await connection.read(new Uint8Array(4_096));
-    if (way === "closes its sending side") await connection.closeWrite();
-    else connection.close();
+    const shape = { name: "100 KB in two writes", bodyBytes: 100_000, pauseMs: 5 };
+    using client = await LeavingClient.open(rig.app.server.port, shape);
+    await client.ask({ fields: { stream: true } });
+    await client.until("output_text.delta");
+    client.leave(way);
     await rig.until(rig.provider.hits[0]!.left);
     await rig.eventually(() => rig.app.decisions.latest(1).length === 1);
     assertEquals((await rig.accountState("A")).state, "healthy");
-    if (way === "closes its sending side") connection.close();
   });
 }
 

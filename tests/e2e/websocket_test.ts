@@ -10,6 +10,7 @@ import {
   receive,
   silence,
 } from "../../lib/demo/simulated_replies.ts";
+import { LONG_HEADER } from "../support/long_input.ts";
 import { openRigSocket, refusedRigSocket, tryRigSocket } from "../support/rig_sockets.ts";
 import { CLIENT_KEY, startRig } from "../support/rig.ts";
 
@@ -140,7 +141,7 @@ Deno.test("a client that leaves while its upstream is dialled takes the dialling
   await using rig = await startRig({ accounts: ["A", "B"] });
   rig.account("A").websocket.script(silence());
   const leave = new AbortController();
-  const opening = tryRigSocket(rig, { signal: leave.signal });
+  const opening = tryRigSocket(rig, { headers: LONG_HEADER, signal: leave.signal });
   await rig.until(rig.provider.hitCount(1));
   leave.abort();
   assertEquals((await opening).ok, false);

@@ -19,6 +19,7 @@ import {
   rst,
   type Step,
 } from "../../lib/demo/simulated_replies.ts";
+import { LONG_HEADER, LONG_INPUT, VERY_LONG_INPUT } from "../support/long_input.ts";
 import { openRigSocket } from "../support/rig_sockets.ts";
 import { type Rig, startRig } from "../support/rig.ts";
 
@@ -99,10 +100,10 @@ Deno.test("B093 a client that vanishes, half-closes or resets frees its upstream
   rig.account("A").websocket.otherwise(accept([receive(), created()]));
   const ways = ["destroy", "resetAndDestroy", "end"] as const;
   for (let run = 0; run < 30; run++) {
-    await using client = await openRigSocket(rig);
+    await using client = await openRigSocket(rig, { headers: LONG_HEADER });
     // A second turn before the first has ended, as in B164.
-    client.create();
-    client.create();
+    client.create({ instructions: LONG_INPUT });
+    client.create({ instructions: VERY_LONG_INPUT });
     await client.next();
     client.tcp[ways[run % 3]!]();
     const hit = rig.provider.hits[run]!;

@@ -1,4 +1,5 @@
 /** The clients of a soak: each asks with a number of its own and holds the answer against the ledger. */
+import { LONG_INPUT } from "../support/long_input.ts";
 import { type Opened, openWs } from "../support/ws_client.ts";
 import { type Asked, type Ledger, paddingOf, readReceived, wordsOf } from "./ledger.ts";
 import { ENDLESS_CHUNKS, type SoakUpstream } from "./upstream.ts";
@@ -142,7 +143,7 @@ export class Clients {
     const abort = new AbortController();
     const answer = await this.#ask(
       "/v1/responses",
-      { instructions: wordsOf(asked), input: "hi", stream: true },
+      { instructions: wordsOf(asked), input: LONG_INPUT, stream: true },
       abort.signal,
     );
     if (answer.status !== 200) return await this.#refused(asked, answer);

@@ -28,6 +28,14 @@ export class FakeClock implements Clock {
     return this.#entries.size;
   }
 
+  /** How many of them are due from `fromMs` to `toMs` from now: a wait that has begun shows by when it ends. */
+  pendingWithin(fromMs: number, toMs: number): number {
+    return [...this.#entries].filter(({ atMs }) => {
+      const aheadMs = atMs - this.#nowMs;
+      return aheadMs >= fromMs && aheadMs <= toMs;
+    }).length;
+  }
+
   now(): number {
     return this.#nowMs;
   }
