@@ -40,7 +40,12 @@ async function isInstalled(manifest: string, version: string): Promise<boolean> 
   }
 }
 
-export interface CodexOptions {
+/** Lets a client run until somebody interrupts it, as Ctrl-C does. */
+interface Interruption {
+  readonly interruptWhen?: Promise<unknown>;
+}
+
+export interface CodexOptions extends Interruption {
   readonly proxyUrl: string;
   readonly key: string;
   readonly model: string;
@@ -77,10 +82,10 @@ export async function runCodex(options: CodexOptions, prompt: string): Promise<C
     CODEX_HOME: home,
     HOLDFAST_KEY: options.key,
     HOME: options.folder,
-  });
+  }, options.interruptWhen);
 }
 
-export interface ClaudeOptions {
+export interface ClaudeOptions extends Interruption {
   readonly proxyUrl: string;
   readonly key: string;
   readonly model: string;
@@ -103,7 +108,7 @@ export async function runClaude(options: ClaudeOptions, prompt: string): Promise
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
     ...(options.retries === undefined ? {} : { CLAUDE_CODE_MAX_RETRIES: `${options.retries}` }),
     IS_SANDBOX: "1",
-  });
+  }, options.interruptWhen);
 }
 
 const CLIENT_LIMIT_MS = 120_000;
@@ -113,6 +118,7 @@ async function run(
   args: string[],
   cwd: string,
   env: Record<string, string>,
+  interruptWhen?: Promise<unknown>,
 ): Promise<ClientRun> {
   const signal = AbortSignal.timeout(CLIENT_LIMIT_MS);
   const command = new Deno.Command(bin, {
@@ -125,7 +131,9 @@ async function run(
     stderr: "piped",
     signal,
   });
-  const { code, stdout, stderr } = await command.output();
+  const child = command.spawn();
+  interruptWhen?.then(() => child.kill("SIGINT")).catch(() => {});
+  const { code, stdout, stderr } = await child.output();
   const decoder = new TextDecoder();
   return { code, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };
 }
