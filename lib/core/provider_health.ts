@@ -130,7 +130,10 @@ export function openCooldown(
   };
 }
 
-/** Stands for accounts that are all blocked by quota until then (C4). Never replaces a cooldown of strikes. */
+/**
+ * Stands for accounts that are all blocked by quota until then (C4). Never replaces a cooldown of strikes; one that
+ * was derived before ends earlier when what blocks an account does.
+ */
 export function openDerivedCooldown(
   health: ProviderHealth,
   untilMs: number,
@@ -138,7 +141,11 @@ export function openDerivedCooldown(
   openedBy: AttemptId,
   nowMs: number,
 ): ProviderHealth {
-  if (health.cooldown !== null) return health;
+  const { cooldown, derived, probe } = health;
+  if (cooldown !== null) {
+    const endsEarlier = derived && probe === null && untilMs < cooldown.untilMs;
+    return endsEarlier ? { ...health, cooldown: { ...cooldown, untilMs, reason } } : health;
+  }
   const generation = health.generation + 1;
   return {
     ...health,

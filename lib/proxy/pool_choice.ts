@@ -185,13 +185,12 @@ export function ordinaryBlocks(plan: RequestPlan, slot: AccountSlot, nowMs: numb
 function pickTrial(context: PoolContext, plan: RequestPlan, network: boolean, nowMs: number): Choice | null {
   for (const route of plan.routes) {
     const gate = readProviderGate(route.provider.slot.health, nowMs);
-    // A closure derived from quota is the very thing a recheck contradicts.
+    // A closure derived from quota is the very thing a recheck contradicts, and says nothing of credits.
     const derived = route.provider.slot.health.derived && gate.state === "closed";
     if (!(passes(gate) || derived) || plan.leftThisRound.has(route.provider.slot)) continue;
     for (const slot of route.provider.accounts) {
       const trial = trialOf(context, slot, route.target, nowMs);
       if (trial === "none" || plan.tried.has(slot)) continue;
-      if (derived && trial !== "recheck") continue;
       return { slot, route, network, provider: gate.state === "half_open" && !network, trial, cursor: -1 };
     }
   }

@@ -137,7 +137,8 @@ export class PoolRecords {
   }
 
   #deriveClosure(slot: AccountSlot, provider: ProviderSlot, nowMs: number): void {
-    if (provider.health.cooldown !== null) return;
+    const { cooldown, derived } = provider.health;
+    if (cooldown !== null && !derived) return;
     const block = strongestBlock(slot.health, slot.account.enabled, null, nowMs);
     if (block !== "deadline" && block !== "park" && block !== "inferred") return;
     const closure = readQuotaClosure(provider, nowMs);

@@ -196,6 +196,30 @@ Deno.test("a recheck answered 429 renews the deadline, and the next one is half 
   assertEquals(driver.run(OK).launches.length, 1);
 });
 
+Deno.test("a deadline that a recheck shortens keeps its provider closed no longer than itself", () => {
+  const driver = new Driver(["a"], RECHECK);
+  driver.run(inOrder(outcomes.limitedUntil(driver.nowMs + 36 * HOUR_MS)));
+  driver.advance(10 * MINUTE_MS);
+  observe(driver, 3);
+  const shorterMs = driver.nowMs + 8 * MINUTE_MS;
+  assertEquals(driver.run(inOrder(outcomes.limitedUntil(shorterMs))).answer!.retryAtMs, shorterMs);
+  driver.advance(8 * MINUTE_MS);
+  const { status, launches } = driver.run(OK);
+  assertEquals([status, launches.length], [200, 1]);
+});
+
+Deno.test("one of several deadlines that grows shorter opens their provider when it ends", () => {
+  const driver = new Driver(["a", "b"], RECHECK);
+  driver.run(() => outcomes.limitedUntil(driver.nowMs + 36 * HOUR_MS));
+  driver.advance(10 * MINUTE_MS);
+  observe(driver, 3);
+  const shorterMs = driver.nowMs + 8 * MINUTE_MS;
+  assertEquals(driver.run(inOrder(outcomes.limitedUntil(shorterMs))).answer!.retryAtMs, shorterMs);
+  driver.advance(8 * MINUTE_MS);
+  const { served } = driver.run(OK);
+  assertEquals(served?.account, "a");
+});
+
 Deno.test("one recheck at a time, and none while anybody else can serve", () => {
   const driver = new Driver(["a", "b"], RECHECK);
   driver.run(perAccount({ a: [outcomes.limitedUntil(driver.nowMs + HOUR_MS)], b: [outcomes.success()] }));
@@ -238,6 +262,23 @@ Deno.test("without credits: one real request an hour tests it, and fails over wh
   driver.run(OK);
   driver.run(OK);
   assertEquals(driver.pool.describeAccounts(driver.nowMs)[0]!.state, "healthy");
+});
+
+Deno.test("without credits: the hourly test is made although everybody else is out of quota for days (ruling 20)", () => {
+  const driver = new Driver(["a", "b"], ONE_ROUND);
+  const spentUntilMs = driver.nowMs + 96 * HOUR_MS;
+  driver.run(perAccount({ a: [outcomes.noCredits()], b: [outcomes.limitedUntil(spentUntilMs)] }));
+  driver.advance(HOUR_MS - 1);
+  assertEquals(driver.run(OK).launches.length, 0);
+  driver.advance(1);
+  const test = driver.run(() => outcomes.noCredits());
+  assertEquals([test.launches.map(({ account, trial }) => [account, trial]), test.answer?.retryAtMs], [
+    [["a", "credits"]],
+    spentUntilMs,
+  ]);
+  assertEquals(driver.run(OK).launches.length, 0);
+  driver.advance(HOUR_MS);
+  assertEquals([1, 2].map(() => driver.run(OK).served?.account), ["a", "a"]);
 });
 
 Deno.test("a once-only request tests missing credits only when nobody else can serve", () => {

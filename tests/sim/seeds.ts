@@ -55,4 +55,9 @@ export const KNOWN_SEEDS: readonly KnownSeed[] = [
     broke:
       "P3 as the referee had it: the limit of a removed account closed its provider before those who share it",
   },
+  {
+    seed: 4144129,
+    broke:
+      "P36: a deadline that a recheck had shortened left its provider closed for as long as it had been before",
+  },
 ];

@@ -51,10 +51,38 @@ export function adoptCooldown(
   const want = oracle.cooldown;
   if (got !== null && want === null) adoptOpening(got, oracle, event, nowMs);
   if (got === null && want !== null && want.derived && oracle.lease === null) oracle.cooldown = null;
+  adoptShortening(got, oracle, event, nowMs);
   if (got === null || want === null || want.bounds === null) return;
   if (got.untilMs < want.bounds.fromMs || got.untilMs > want.bounds.toMs) return;
   want.untilMs = got.untilMs;
   want.bounds = null;
+}
+
+/** What was derived ends with the first account that comes back, also when that is earlier than it was. */
+function adoptShortening(
+  got: ProviderView["cooldown"],
+  oracle: ProviderOracle,
+  event: PoolEvent,
+  nowMs: number,
+): void {
+  const want = oracle.cooldown;
+  if (got === null || !got.derived || want === null || !want.derived || want.bounds !== null) return;
+  if (got.untilMs < want.untilMs) {
+    const closureMs = oracle.quotaClosureMs(nowMs);
+    must(
+      got.untilMs === closureMs,
+      event.label("TABLE"),
+      () => `derived cooldown of ${oracle.id} ends at ${got.untilMs}, its accounts say ${closureMs}`,
+    );
+    oracle.cooldown = { ...want, untilMs: got.untilMs, reason: got.reason };
+  }
+  if (got.untilMs <= nowMs || oracle.lease !== null) return;
+  const closureMs = oracle.quotaClosureMs(nowMs);
+  must(
+    closureMs === null || got.untilMs <= closureMs,
+    event.label("P38"),
+    () => `derived cooldown of ${oracle.id} ends at ${got.untilMs}, but somebody is back at ${closureMs}`,
+  );
 }
 
 function requireCooldown(view: ProviderView, oracle: ProviderOracle, event: PoolEvent, nowMs: number): void {
