@@ -60,4 +60,9 @@ export const KNOWN_SEEDS: readonly KnownSeed[] = [
     broke:
       "P36: a deadline that a recheck had shortened left its provider closed for as long as it had been before",
   },
+  {
+    seed: 4189983,
+    broke:
+      "P36 as the referee had it: a request keeps away from a wall it met although others found it open again",
+  },
 ];

@@ -46,7 +46,9 @@ export function requireNobodyPassedOver(
   nowMs: number,
 ): void {
   if (!mayLaunchSlot(oracle, request)) return;
-  for (const { account } of openCandidates(oracle, request, nowMs)) {
+  for (const { account, route } of openCandidates(oracle, request, nowMs)) {
+    // The request itself keeps away from a wall it met, also when others find it open again meanwhile.
+    if ((request.retryAtMs.get(route.provider)?.toMs ?? 0) > nowMs) continue;
     violate("P36", `${request.spec.id} is told to ${word}, but ${account.id} may serve`);
   }
 }
