@@ -47,7 +47,7 @@ for (const c of cases) {
     rig.account("A").script(ok("hello"));
     const next = await rig.responses();
     assertEquals([next.status, (await next.text()).includes("hello")], [200, true]);
-    assertEquals(rig.log.includes(`"fatal"`), false);
+    assertEquals((await rig.readLog()).includes(`"fatal"`), false);
   });
 }
 

@@ -53,7 +53,7 @@ Deno.test("B097 the last frame and the close arrive together: the frame, then cl
   for (let batch = 0; batch < 10; batch++) await Promise.all(Array.from({ length: 20 }, run));
   await rig.eventually(() => rig.app.decisions.latest(500).length === 200);
   assert(rig.app.decisions.latest(500).every(({ status, code }) => status === 101 && code === null));
-  assert(!/"level":"(error|warn)"/.test(rig.log));
+  assert(!/"level":"(error|warn)"/.test(await rig.readLog()));
 });
 
 Deno.test("B097 the upstream closes while the client sends a large frame: the close is passed on", async () => {

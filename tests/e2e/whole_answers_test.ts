@@ -78,6 +78,6 @@ for (
     rig.account("C2").script(ok("hello"));
     const answer = await rig.call("/v1/chat/completions", CHAT);
     assertEquals([answer.status, (await answer.json()).choices[0].message.content], [200, "hello"]);
-    assertEquals(rig.log.includes(`"fatal"`), false);
+    assertEquals((await rig.readLog()).includes(`"fatal"`), false);
   });
 }

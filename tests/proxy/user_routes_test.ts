@@ -67,7 +67,7 @@ Deno.test("a managed user's key is shown once, serves, and is nowhere to be read
       return [];
     }
   });
-  for (const text of [...texts, ...stored, rig.log]) assert(!text.includes(user.api_key));
+  for (const text of [...texts, ...stored, await rig.readLog()]) assert(!text.includes(user.api_key));
   const again = await rig.responses({}, withKey(user.api_key));
   assertEquals(again.status, 200);
   await again.body?.cancel();

@@ -58,6 +58,7 @@ export class Rig implements AsyncDisposable {
   #options: RigOptions;
   #port = 0;
   #logText = "";
+  #log: ReturnType<typeof createLog> | null = null;
   #app: App | null = null;
 
   constructor(options: RigOptions, provider: SimulatedProvider) {
@@ -75,7 +76,9 @@ export class Rig implements AsyncDisposable {
     return this.folder.file("accounts");
   }
 
-  get log(): string {
+  /** All that was written to the log so far: lines are written in batches. */
+  async readLog(): Promise<string> {
+    await this.#log?.flush();
     return this.#logText;
   }
 
@@ -152,6 +155,7 @@ export class Rig implements AsyncDisposable {
         return Promise.resolve();
       },
     };
+    this.#log = createLog(config.logging, clock, sink);
     const network = createNetwork({ clock, proxyUrl: config.proxyUrl, environment: NO_PROXY_ENVIRONMENT });
     const { upstream, dialer } = network;
     const outside: Outside = {
@@ -160,7 +164,7 @@ export class Rig implements AsyncDisposable {
       ids: createIds(),
       digest: createDigest(),
       inflate: createInflate(),
-      log: createLog(config.logging, clock, sink),
+      log: this.#log,
       upstream,
       dialer,
       useProxy: network.useProxy,
