@@ -244,5 +244,6 @@ export function splitTarget(target: string): { path: string; search: string } | 
   if (begin === undefined) return null;
   const query = target.indexOf("?", begin);
   const path = query < 0 ? target.slice(begin) : target.slice(begin, query);
+  if (path !== "" && !path.startsWith("/")) return null;
   return { path: path === "" ? "/" : path, search: query < 0 ? "" : target.slice(query) };
 }

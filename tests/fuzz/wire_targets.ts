@@ -127,7 +127,10 @@ export async function unpack(source: Source): Promise<void> {
   undoMissingLabel(sent, UNPACKED_LIMIT);
 }
 
-const URLS = [
+const TARGETS = [
+  "/v1/responses?x=y",
+  "//files/../v1/messages",
+  "*",
   "http://localhost:8317/v1/responses?x=y",
   "http://[::1]/files/file-1/uploaded",
   "http://a/backend-api/codex/responses#f",
@@ -136,7 +139,7 @@ const URLS = [
 const UNSAFE_PATH = /\.\.|\/\/|[%\\?#;\s]|\/$/;
 
 export function readTargets(source: Source): void {
-  const url = BINARY.decode(source.broken(URLS));
+  const url = BINARY.decode(source.broken(TARGETS));
   const split = splitTarget(url);
   if (split === null) return;
   const { path, search } = split;

@@ -30,6 +30,7 @@ const targets: { target: string; want: ReturnType<typeof splitTarget> }[] = [
   { target: "http://a", want: { path: "/", search: "" } },
   { target: "http://a?x", want: { path: "/", search: "?x" } },
   { target: "HTTP://a/x?y", want: { path: "/x", search: "?y" } },
+  { target: "http://a#x", want: null },
   { target: "*", want: null },
   { target: "a:443", want: null },
   { target: "ftp://a/x", want: null },
