@@ -80,7 +80,13 @@ interface Connection {
   /** A request of it is being served. */
   isBusy: boolean;
   /** Requests that came ahead of their turn. */
-  readonly waiting: (() => void)[];
+  readonly waiting: Waiting[];
+}
+
+interface Waiting {
+  readonly start: () => void;
+  /** The connection is over before its turn. */
+  readonly over: () => void;
 }
 
 class Listening implements RunningServer {
@@ -156,8 +162,13 @@ class Listening implements RunningServer {
     server.on("upgrade", (incoming, socket, head) => this.#serveUpgrade(incoming, socket, head));
     server.on("connection", (socket) => {
       this.#accepted++;
-      this.#connections.set(socket, { isBusy: false, waiting: [] });
-      socket.on("close", () => this.#connections.delete(socket));
+      const connection: Connection = { isBusy: false, waiting: [] };
+      this.#connections.set(socket, connection);
+      socket.on("close", () => {
+        this.#connections.delete(socket);
+        // The runtime tells a response of its connection's end only once it is the next to be sent.
+        for (const { over } of connection.waiting.splice(0)) over();
+      });
     });
     await new Promise<void>((resolve, reject) => {
       server.on("error", reject);
@@ -190,7 +201,7 @@ class Listening implements RunningServer {
     const over = this.#count(request, incoming, response);
     response.on("close", () => {
       connection.isBusy = false;
-      connection.waiting.shift()?.();
+      connection.waiting.shift()?.start();
     });
     const start = (): void => {
       if (this.#ending.has(socket)) return;
@@ -199,9 +210,7 @@ class Listening implements RunningServer {
     };
     if (!connection.isBusy) return start();
     if (connection.waiting.length === AHEAD_LIMIT) return void socket.destroy();
-    connection.waiting.push(start);
-    // The runtime tells a response of its connection's end only once it is the next to be sent.
-    socket.once("close", over);
+    connection.waiting.push({ start, over });
   }
 
   #start(incoming: IncomingMessage, request: HttpRequest, response: ServerResponse): void {
@@ -215,12 +224,28 @@ class Listening implements RunningServer {
   }
 
   #serveUpgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const connection = this.#connections.get(incoming.socket);
+    if (connection === undefined || this.#ending.has(incoming.socket)) return void socket.destroy();
     const upgrade = new WaitingUpgrade(this.#upgrader, incoming, socket, head);
     const request = new HttpRequest(incoming, upgrade);
+    upgrade.onLeft = () => request.left();
+    const start = (): void => {
+      if (!this.#ending.has(incoming.socket)) this.#startUpgrade(incoming, request, upgrade, socket);
+    };
+    // Its 101 would be taken for the answer to the request before it.
+    if (connection.isBusy) connection.waiting.push({ start, over: () => {} });
+    else start();
+  }
+
+  #startUpgrade(
+    incoming: IncomingMessage,
+    request: HttpRequest,
+    upgrade: WaitingUpgrade,
+    socket: Duplex,
+  ): void {
     this.#connections.delete(incoming.socket);
     this.#upgraded.add(socket);
     socket.on("close", () => this.#upgraded.delete(socket));
-    upgrade.onLeft = () => request.left();
     this.#answer(request, (answer) => {
       if (answer.status === SWITCHED || socket.destroyed) return;
       const response = upgrade.refuse();
