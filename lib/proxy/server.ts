@@ -216,7 +216,7 @@ class Listening implements RunningServer {
   #start(incoming: IncomingMessage, request: HttpRequest, response: ServerResponse): void {
     const send = (answer: Answer): void => {
       if (answer.headers.get("connection") === "close") this.#ending.add(incoming.socket);
-      sendAnswer(request, response, answer);
+      sendAnswer(request, response, answer, this.#options.clock);
     };
     // The parser takes 0.9 and 2.0 as well, and means 1.1 by them.
     if (incoming.httpVersionMajor !== 1) return send(wrongVersion());
@@ -250,7 +250,7 @@ class Listening implements RunningServer {
       if (answer.status === SWITCHED || socket.destroyed) return;
       const response = upgrade.refuse();
       this.#count(request, incoming, response);
-      sendAnswer(request, response, answer);
+      sendAnswer(request, response, answer, this.#options.clock);
     }, () => socket.destroy());
   }
 
@@ -265,6 +265,8 @@ class Listening implements RunningServer {
       if (!response.writableFinished) request.left();
     };
     response.on("close", over);
+    // For one the runtime did not make, the other comes only with its connection's end.
+    response.on("finish", over);
     // Whatever is said here is said by `close` as well.
     response.on("error", () => {});
     incoming.on("error", () => {});
