@@ -21,7 +21,7 @@ export interface RunningServer {
   readonly port: number;
   /** True from the first moment of `stop`: new requests are answered 503. */
   readonly draining: boolean;
-  /** Answers not yet taken whole by their clients, and upgraded connections. */
+  /** Answers not yet given or not yet taken whole by their clients, and upgraded connections. */
   readonly openCount: number;
   /** Lets what is under way finish for at most `graceMs`, then ends it. Resolves when every socket is closed. */
   stop(graceMs: number): Promise<void>;
@@ -245,8 +245,13 @@ class Listening implements RunningServer {
   ): void {
     this.#connections.delete(incoming.socket);
     this.#upgraded.add(socket);
-    socket.on("close", () => this.#upgraded.delete(socket));
+    const answered = this.#countOne();
+    socket.on("close", () => {
+      this.#upgraded.delete(socket);
+      answered();
+    });
     this.#answer(request, (answer) => {
+      answered();
       if (answer.status === SWITCHED || socket.destroyed) return;
       const response = upgrade.refuse();
       this.#count(request, incoming, response);
@@ -256,12 +261,9 @@ class Listening implements RunningServer {
 
   /** Counts an answer until its client has taken it whole or is gone. @returns what to call when it is gone. */
   #count(request: HttpRequest, incoming: IncomingMessage, response: ServerResponse): () => void {
-    this.#unsent++;
-    let isOver = false;
+    const uncount = this.#countOne();
     const over = (): void => {
-      if (isOver) return;
-      isOver = true;
-      this.#unsent--;
+      uncount();
       if (!response.writableFinished) request.left();
     };
     response.on("close", over);
@@ -271,6 +273,16 @@ class Listening implements RunningServer {
     response.on("error", () => {});
     incoming.on("error", () => {});
     return over;
+  }
+
+  /** @returns what to call when it is over; once or more. */
+  #countOne(): () => void {
+    this.#unsent++;
+    let isOver = false;
+    return () => {
+      if (!isOver) this.#unsent--;
+      isOver = true;
+    };
   }
 
   #answer(request: HttpRequest, send: (answer: Answer) => void, giveUp: () => void): void {
