@@ -159,6 +159,8 @@ class Listening implements RunningServer {
     }, (incoming, response) => this.#serve(incoming, response));
     // Beyond its number they are not refused, but forgotten; their length is limited anyway.
     server.maxHeadersCount = 0;
+    // Else the runtime answers 417 by itself and leaves the body unread; RFC 9110 section 10.1.1 lets us pass it over.
+    server.on("checkExpectation", (incoming, response) => this.#serve(incoming, response));
     server.on("upgrade", (incoming, socket, head) => this.#serveUpgrade(incoming, socket, head));
     server.on("connection", (socket) => {
       this.#accepted++;

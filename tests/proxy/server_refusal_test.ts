@@ -67,6 +67,13 @@ for (const [name, look] of Object.entries(looks)) {
   }
 }
 
+Deno.test("an upload with an expectation nobody knows is a request like any other", async () => {
+  await using server = await listen(({ target }) => new Answer(target));
+  using client = await upload(server.port, "expect: the-unexpected\r\n", "length");
+  await client.send(wire("GET /next"));
+  assertEquals((await client.answers(2)).map(({ body }) => body), ["/upload", "/next"]);
+});
+
 Deno.test("an upload whose answer ends the connection is not waited for longer than a moment", async () => {
   await using server = await listen(() =>
     new Answer("refused", { status: 400, headers: { connection: "close" } })
