@@ -33,9 +33,12 @@ export function readUpgradeOffer(headers: HeaderLookup): UpgradeOffer | null {
     return null;
   }
   if (!connection.some((token) => token.trim() === "upgrade")) return null;
-  const protocols = (headers.get("sec-websocket-protocol") ?? "").split(",").map((word) => word.trim())
-    .filter((word) => TOKEN.test(word) && !CREDENTIAL_PROTOCOL.test(word));
-  return { protocols };
+  // Named twice, the upstream's handshake could not be made: a client may not, and means nothing by it.
+  const protocols = new Set(
+    (headers.get("sec-websocket-protocol") ?? "").split(",").map((word) => word.trim())
+      .filter((word) => TOKEN.test(word) && !CREDENTIAL_PROTOCOL.test(word)),
+  );
+  return { protocols: [...protocols] };
 }
 
 /** Codes an endpoint may put into a close frame; the others are words for having got none (RFC 6455 section 7.4). */

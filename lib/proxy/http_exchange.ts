@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { HeaderFields } from "../core/header_fields.ts";
-import type { ByteSource } from "../ports.ts";
+import type { ByteSource, Clock } from "../ports.ts";
 import type { Answer } from "./answer.ts";
 import type { ClientRequest, RequestSource, Upgrade } from "./client_request.ts";
 
@@ -15,7 +15,7 @@ export class HttpRequest implements ClientRequest {
   readonly method: string;
   readonly target: string;
   readonly headers: HeaderFields;
-  readonly body: RequestSource | null;
+  readonly body: IncomingBody | null;
   readonly upgrade: Upgrade | null;
   readonly #incoming: IncomingMessage;
   readonly #callbacks: (() => void)[] = [];
@@ -88,10 +88,27 @@ class IncomingBody implements RequestSource {
     return whole.subarray(0, at);
   }
 
-  /** What still comes is read and dropped: the runtime does so once the answer is out. */
+  /** What still comes is read and dropped: a client may send all of it before it looks at its answer. */
   cancel(): void {
+    this.#drop("ended");
+  }
+
+  /** The answer is out: as `cancel`, but whoever still reads must not take what came for all of it. */
+  abandon(): void {
+    if (this.#state !== "ended") this.#drop("broken");
+  }
+
+  /** Calls back once nothing of it is to come any more; at once if that is so. */
+  whenOver(callback: () => void): void {
+    if (this.#incoming.complete || this.#incoming.destroyed) return callback();
+    this.#incoming.once("end", callback);
+    this.#incoming.once("close", callback);
+  }
+
+  #drop(state: "ended" | "broken"): void {
     this.#queue.length = this.#queuedBytes = 0;
-    this.#close("ended");
+    this.#close(state);
+    this.#incoming.resume();
   }
 
   #begin(): void {
@@ -124,8 +141,16 @@ export class BodyCut extends Error {
   override readonly name = "BodyCut";
 }
 
+/** A connection that is closed while its client sends is reset, and the answer may be lost: so long it may go on. */
+const LINGER_MS = 2_000;
+
 /** Hands an answer to the client at its own pace. Whatever goes wrong on the way is the connection's end. */
-export function sendAnswer(request: HttpRequest, response: ServerResponse, answer: Answer): void {
+export function sendAnswer(
+  request: HttpRequest,
+  response: ServerResponse,
+  answer: Answer,
+  clock: Clock,
+): void {
   const { body, headers, status } = answer;
   const head: string[] = [];
   headers.forEach((value, name) => head.push(name, value));
@@ -135,8 +160,12 @@ export function sendAnswer(request: HttpRequest, response: ServerResponse, answe
       head.push("content-length", String(body?.length ?? 0));
     }
     response.writeHead(status, head);
-    if (body === null || bodyless) response.end();
-    else response.end(body);
+    const content = bodyless ? null : body;
+    const isLast = !response.shouldKeepAlive || headers.get("connection") === "close";
+    if (isLast && request.body !== null) endLater(request.body, response, content, clock);
+    else if (content === null) response.end();
+    else response.end(content);
+    request.body?.abandon();
     return;
   }
   response.writeHead(status, head);
@@ -147,6 +176,26 @@ export function sendAnswer(request: HttpRequest, response: ServerResponse, answe
   }
   response.flushHeaders();
   void pump(request, response, body);
+}
+
+/** The client has the whole answer by its length. */
+function endLater(
+  upload: IncomingBody,
+  response: ServerResponse,
+  content: Bytes | null,
+  clock: Clock,
+): void {
+  if (content === null) response.flushHeaders();
+  else {
+    response.write(content);
+    // At once: what is wrong in the body ends the connection with whatever waits on it.
+    response.socket?.uncork();
+  }
+  const scheduled = clock.schedule(clock.now() + LINGER_MS, () => response.end());
+  upload.whenOver(() => {
+    scheduled.cancel();
+    response.end();
+  });
 }
 
 async function pump(request: HttpRequest, response: ServerResponse, body: ByteSource): Promise<void> {
@@ -169,7 +218,9 @@ async function pump(request: HttpRequest, response: ServerResponse, body: ByteSo
       if (piece === null) break;
       if (!response.write(piece)) await new Promise<void>((resolve) => wake = resolve);
     }
-    if (!hasLeft) response.end();
+    if (hasLeft) return;
+    response.end();
+    request.body?.abandon();
   } catch {
     // In the middle of a body there is no other way to say that it is not whole.
     response.destroy();

@@ -14,6 +14,9 @@ const MESSAGE_LIMIT_BYTES = 67_108_864;
 /** No client may send frames before it was answered; so much of them is kept, the rest waits in the network. */
 const EARLY_LIMIT_BYTES = 65_536;
 
+/** For a client whose handshake was refused to close its side as well. */
+const REFUSED_LIMIT_MS = 2_000;
+
 /** Makes server sockets of handshakes; one for a listener. */
 export class Upgrader {
   readonly #clock: Clock;
@@ -29,6 +32,12 @@ export class Upgrader {
   constructor(clock: Clock) {
     this.#clock = clock;
     this.#server.on("headers", (lines: string[]) => lines.push(...this.#lines));
+  }
+
+  /** Ends a connection whose client does not. */
+  destroyLater(socket: Duplex): void {
+    const scheduled = this.#clock.schedule(this.#clock.now() + REFUSED_LIMIT_MS, () => socket.destroy());
+    socket.on("close", () => scheduled.cancel());
   }
 
   /** @returns `null` when the connection is gone. */
@@ -116,6 +125,7 @@ export class WaitingUpgrade implements Upgrade {
       this.#socket.on("error", () => {});
       this.#socket.end();
       this.#socket.resume();
+      this.#upgrader.destroyLater(this.#socket);
     });
     return response;
   }

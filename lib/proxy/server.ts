@@ -21,7 +21,7 @@ export interface RunningServer {
   readonly port: number;
   /** True from the first moment of `stop`: new requests are answered 503. */
   readonly draining: boolean;
-  /** Answers not yet taken whole by their clients, and upgraded connections. */
+  /** Answers not yet given or not yet taken whole by their clients, and upgraded connections. */
   readonly openCount: number;
   /** Lets what is under way finish for at most `graceMs`, then ends it. Resolves when every socket is closed. */
   stop(graceMs: number): Promise<void>;
@@ -80,7 +80,13 @@ interface Connection {
   /** A request of it is being served. */
   isBusy: boolean;
   /** Requests that came ahead of their turn. */
-  readonly waiting: (() => void)[];
+  readonly waiting: Waiting[];
+}
+
+interface Waiting {
+  readonly start: () => void;
+  /** The connection is over before its turn. */
+  readonly over: () => void;
 }
 
 class Listening implements RunningServer {
@@ -153,11 +159,18 @@ class Listening implements RunningServer {
     }, (incoming, response) => this.#serve(incoming, response));
     // Beyond its number they are not refused, but forgotten; their length is limited anyway.
     server.maxHeadersCount = 0;
+    // Else the runtime answers 417 by itself and leaves the body unread; RFC 9110 section 10.1.1 lets us pass it over.
+    server.on("checkExpectation", (incoming, response) => this.#serve(incoming, response));
     server.on("upgrade", (incoming, socket, head) => this.#serveUpgrade(incoming, socket, head));
     server.on("connection", (socket) => {
       this.#accepted++;
-      this.#connections.set(socket, { isBusy: false, waiting: [] });
-      socket.on("close", () => this.#connections.delete(socket));
+      const connection: Connection = { isBusy: false, waiting: [] };
+      this.#connections.set(socket, connection);
+      socket.on("close", () => {
+        this.#connections.delete(socket);
+        // The runtime tells a response of its connection's end only once it is the next to be sent.
+        for (const { over } of connection.waiting.splice(0)) over();
+      });
     });
     await new Promise<void>((resolve, reject) => {
       server.on("error", reject);
@@ -190,7 +203,7 @@ class Listening implements RunningServer {
     const over = this.#count(request, incoming, response);
     response.on("close", () => {
       connection.isBusy = false;
-      connection.waiting.shift()?.();
+      connection.waiting.shift()?.start();
     });
     const start = (): void => {
       if (this.#ending.has(socket)) return;
@@ -199,15 +212,13 @@ class Listening implements RunningServer {
     };
     if (!connection.isBusy) return start();
     if (connection.waiting.length === AHEAD_LIMIT) return void socket.destroy();
-    connection.waiting.push(start);
-    // The runtime tells a response of its connection's end only once it is the next to be sent.
-    socket.once("close", over);
+    connection.waiting.push({ start, over });
   }
 
   #start(incoming: IncomingMessage, request: HttpRequest, response: ServerResponse): void {
     const send = (answer: Answer): void => {
       if (answer.headers.get("connection") === "close") this.#ending.add(incoming.socket);
-      sendAnswer(request, response, answer);
+      sendAnswer(request, response, answer, this.#options.clock);
     };
     // The parser takes 0.9 and 2.0 as well, and means 1.1 by them.
     if (incoming.httpVersionMajor !== 1) return send(wrongVersion());
@@ -215,35 +226,65 @@ class Listening implements RunningServer {
   }
 
   #serveUpgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const connection = this.#connections.get(incoming.socket);
+    if (connection === undefined || this.#ending.has(incoming.socket)) return void socket.destroy();
     const upgrade = new WaitingUpgrade(this.#upgrader, incoming, socket, head);
     const request = new HttpRequest(incoming, upgrade);
+    upgrade.onLeft = () => request.left();
+    const start = (): void => {
+      if (!this.#ending.has(incoming.socket)) this.#startUpgrade(incoming, request, upgrade, socket);
+    };
+    // Its 101 would be taken for the answer to the request before it.
+    if (connection.isBusy) connection.waiting.push({ start, over: () => {} });
+    else start();
+  }
+
+  #startUpgrade(
+    incoming: IncomingMessage,
+    request: HttpRequest,
+    upgrade: WaitingUpgrade,
+    socket: Duplex,
+  ): void {
     this.#connections.delete(incoming.socket);
     this.#upgraded.add(socket);
-    socket.on("close", () => this.#upgraded.delete(socket));
-    upgrade.onLeft = () => request.left();
+    const answered = this.#countOne();
+    socket.on("close", () => {
+      this.#upgraded.delete(socket);
+      answered();
+    });
     this.#answer(request, (answer) => {
+      answered();
       if (answer.status === SWITCHED || socket.destroyed) return;
       const response = upgrade.refuse();
       this.#count(request, incoming, response);
-      sendAnswer(request, response, answer);
+      sendAnswer(request, response, answer, this.#options.clock);
     }, () => socket.destroy());
   }
 
   /** Counts an answer until its client has taken it whole or is gone. @returns what to call when it is gone. */
   #count(request: HttpRequest, incoming: IncomingMessage, response: ServerResponse): () => void {
-    this.#unsent++;
-    let isOver = false;
+    const uncount = this.#countOne();
     const over = (): void => {
-      if (isOver) return;
-      isOver = true;
-      this.#unsent--;
+      uncount();
       if (!response.writableFinished) request.left();
     };
     response.on("close", over);
+    // For one the runtime did not make, the other comes only with its connection's end.
+    response.on("finish", over);
     // Whatever is said here is said by `close` as well.
     response.on("error", () => {});
     incoming.on("error", () => {});
     return over;
+  }
+
+  /** @returns what to call when it is over; once or more. */
+  #countOne(): () => void {
+    this.#unsent++;
+    let isOver = false;
+    return () => {
+      if (!isOver) this.#unsent--;
+      isOver = true;
+    };
   }
 
   #answer(request: HttpRequest, send: (answer: Answer) => void, giveUp: () => void): void {

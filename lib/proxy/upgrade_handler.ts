@@ -25,7 +25,7 @@ export async function serveSocket(
 ): Promise<Answer> {
   const { headers, upgrade } = request;
   const offer = readUpgradeOffer(headers);
-  if (offer === null || upgrade === null) {
+  if (offer === null || upgrade === null || request.method !== "GET") {
     return refuse(deps, "invalid_request", match.route.protocol, id, "This is not a WebSocket handshake");
   }
   const receivedAtMs = deps.clock.now();

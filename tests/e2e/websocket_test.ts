@@ -10,7 +10,9 @@ import {
   receive,
   silence,
 } from "../../lib/demo/simulated_replies.ts";
+import { HANDSHAKE } from "../support/bare_listener.ts";
 import { LONG_HEADER } from "../support/long_input.ts";
+import { exchange } from "../support/raw_client.ts";
 import { openRigSocket, refusedRigSocket, tryRigSocket } from "../support/rig_sockets.ts";
 import { CLIENT_KEY, startRig } from "../support/rig.ts";
 
@@ -174,6 +176,19 @@ for (
     assertEquals(rig.provider.hits.length, 0);
   });
 }
+
+Deno.test("a handshake that is no GET is refused in our words, without a call", async () => {
+  await using rig = await startRig({ accounts: ["A"] });
+  const { answers } = await exchange(
+    rig.app.server.port,
+    `POST /v1/responses HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${CLIENT_KEY}\r\n${HANDSHAKE}\r\n`,
+  );
+  assertEquals(answers.map(({ status, body }) => [status, JSON.parse(body).error.code]), [[
+    400,
+    "invalid_request",
+  ]]);
+  assertEquals(rig.provider.hits.length, 0);
+});
 
 Deno.test("a wrong key, an unknown path: refused before anything is dialled", async () => {
   await using rig = await startRig({ accounts: ["A"] });

@@ -36,6 +36,7 @@ const offers: { name: string; headers: Record<string, string>; want: readonly st
     },
     want: ["realtime"],
   },
+  { name: "protocols named twice", headers: { "sec-websocket-protocol": "a, b,a" }, want: ["a", "b"] },
   { name: "words that are no tokens", headers: { "sec-websocket-protocol": "a b, (c), ,d" }, want: ["d"] },
 ];
 for (const { name, headers, want } of offers) {
