@@ -9,21 +9,21 @@ export const BACKUP: Command = {
   name: "backup",
   summary: "Copy the database to a file, also while Holdfast runs",
   details:
-    "The copy is whole, compact and private. Account files are not in it: they are Codex's and Claude's, and lie in auth-dir.",
+    "The copy is whole and private. Account files are not in it: they are Codex's and Claude's, and lie in auth-dir.",
   positionals: [{ name: "FILE", summary: "where the copy goes; must not exist yet", required: true }],
   examples: ["holdfast backup /var/backups/holdfast-$(date +%F).db"],
   run: (call) =>
-    withConfig(call, ({ config }) => {
+    withConfig(call, async ({ config }) => {
       const to = resolve(call.host.workingDir, call.positional(0));
       try {
-        backupDatabase(config.databasePath, to);
+        await backupDatabase(config.databasePath, to);
       } catch (error) {
         if (error instanceof StoreFailure) {
-          return Promise.resolve(problem(EXIT.failed, "not_copied", error.message));
+          return problem(EXIT.failed, "not_copied", error.message);
         }
         throw error;
       }
       const json = { from: config.databasePath, to, bytes: Deno.statSync(to).size };
-      return Promise.resolve(answer(json, ({ paint }) => `${paint.good(`Copied to ${to}`)}\n`));
+      return answer(json, ({ paint }) => `${paint.good(`Copied to ${to}`)}\n`);
     }),
 };

@@ -6,7 +6,7 @@
  * connection, so no code path can forget to switch it. A first failure is final: every later call repeats it, because
  * a process that goes on in memory would acknowledge what a restart does not know.
  */
-import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { backup, DatabaseSync, type StatementSync } from "node:sqlite";
 import { resolve } from "node:path";
 import { StoreFailure } from "../ports.ts";
 import type { RawRow, SqlValue } from "./codec.ts";
@@ -97,9 +97,12 @@ export class Connection implements Disposable {
     }
   }
 
-  /** Writes a compact copy of the committed content. */
-  copyTo(path: string): void {
-    this.run("VACUUM INTO ?", path);
+  /**
+   * Writes a copy of the committed content, also beside writers. Not by `VACUUM INTO`: that attaches a database, which
+   * the runtime allows only to programs that may do everything.
+   */
+  async copyTo(path: string): Promise<void> {
+    await backup(this.#db, path);
   }
 
   close(): void {
@@ -171,6 +174,12 @@ export class Database implements Disposable {
     } catch (error) {
       throw this.#failed(action, error);
     }
+  }
+
+  /** Copies the committed content to a new private file that is complete when it has its name. @throws StoreFailure */
+  async copyTo(to: string, action: string): Promise<void> {
+    this.#requireUsable(action);
+    await intoPrivateFile(to, (partial) => this.#normal.copyTo(partial));
   }
 
   /** Folds the log into the file and lets the next process in. Safe to call twice, also after a failure. */
@@ -328,30 +337,52 @@ function migrate(connection: Connection, version: number, path: string): void {
   connection.transaction(() => migrationSql(version).forEach((sql) => connection.script(sql)));
 }
 
+/** Nobody else has the file yet: with its log folded in it is all there is. */
 function saveOlderVersion(connection: Connection, version: number, path: string): void {
+  const folded = connection.get("PRAGMA wal_checkpoint(TRUNCATE)");
+  if (folded?.["busy"] !== 0) {
+    throw new StoreFailure(
+      "open the database",
+      `another program keeps the database locked; close it (${path})`,
+    );
+  }
   const backup = `${path}.v${version}.bak`;
-  copyDatabase(connection, backup);
-}
-
-/**
- * Copies the committed content to a new private file that is complete when it has its name.
- *
- * @param to  replaced if it exists
- */
-export function copyDatabase(connection: Connection, to: string): void {
-  const partial = `${to}.partial`;
-  removeIfThere(partial);
-  // Made first, so that it is private from its first byte; SQLite fills an empty file.
-  Deno.openSync(partial, { createNew: true, write: true, mode: 0o600 }).close();
+  const partial = beginPrivateFile(backup);
   try {
-    connection.copyTo(partial);
-    using file = Deno.openSync(partial, { read: true, write: true });
-    file.syncSync();
-    Deno.renameSync(partial, to);
+    Deno.writeFileSync(partial, Deno.readFileSync(path));
+    completeFile(partial, backup);
   } catch (error) {
     removeIfThere(partial);
     throw error;
   }
+}
+
+async function intoPrivateFile(to: string, fill: (partial: string) => Promise<void>): Promise<void> {
+  const partial = beginPrivateFile(to);
+  try {
+    await fill(partial);
+    completeFile(partial, to);
+  } catch (error) {
+    removeIfThere(partial);
+    throw error;
+  }
+}
+
+/** Made first, so that it is private from its first byte. @returns the name it has until it is complete. */
+function beginPrivateFile(to: string): string {
+  const partial = `${to}.partial`;
+  removeIfThere(partial);
+  Deno.openSync(partial, { createNew: true, write: true, mode: 0o600 }).close();
+  return partial;
+}
+
+/** Replaces `to` if it exists. */
+function completeFile(partial: string, to: string): void {
+  {
+    using file = Deno.openSync(partial, { read: true, write: true });
+    file.syncSync();
+  }
+  Deno.renameSync(partial, to);
 }
 
 function removeIfThere(path: string): void {

@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { StoreFailure } from "../../lib/ports.ts";
 import { backupDatabase } from "../../lib/store/backup.ts";
 import { openDatabase } from "../../lib/store/database.ts";
@@ -11,14 +11,14 @@ function accountsIn(path: string): string[] {
   return new SqlitePoolStore(database).load().deadlines.map((row) => row.account);
 }
 
-Deno.test("backupDatabase() copies what a running process has committed, and disturbs it in nothing", () => {
+Deno.test("backupDatabase() copies what a running process has committed, and disturbs it in nothing", async () => {
   using folder = new TempFolder();
   const path = folder.file("store.db");
   const to = folder.file("backups/it's a #copy?.db");
   using database = openDatabase(path);
   const store = new SqlitePoolStore(database);
   store.apply([putDeadline("a")], NOW_MS);
-  backupDatabase(path, to);
+  await backupDatabase(path, to);
   store.apply([putDeadline("b")], NOW_MS);
   assertEquals(folder.names("backups"), ["it's a #copy?.db"]);
   assertEquals(Deno.statSync(to).mode! & 0o777, 0o600);
@@ -27,14 +27,14 @@ Deno.test("backupDatabase() copies what a running process has committed, and dis
   assertThrows(() => openDatabase(path), StoreFailure, "another process");
 });
 
-Deno.test("backupDatabase() makes a file from which a lost database is restored", () => {
+Deno.test("backupDatabase() makes a file from which a lost database is restored", async () => {
   using folder = new TempFolder();
   const path = folder.file("store.db");
   {
     using database = openDatabase(path);
     new SqlitePoolStore(database).apply([putDeadline("a")], NOW_MS);
   }
-  backupDatabase(path, `${path}.bak`);
+  await backupDatabase(path, `${path}.bak`);
   Deno.truncateSync(path, 0);
   assertThrows(() => openDatabase(path), StoreFailure, 'restore "store.db.bak"');
   Deno.renameSync(`${path}.bak`, path);
@@ -57,14 +57,14 @@ const refusals: readonly { name: string; prepare(from: string, to: string): void
 ];
 
 for (const c of refusals) {
-  Deno.test(`backupDatabase() refuses and writes nothing when ${c.name}`, () => {
+  Deno.test(`backupDatabase() refuses and writes nothing when ${c.name}`, async () => {
     using folder = new TempFolder();
     const [from, to] = [folder.file("store.db"), folder.file("copy.db")];
     openDatabase(from).close();
     c.prepare(from, to);
     const before = folder.names();
     const content = contentOf(to);
-    assertThrows(() => backupDatabase(from, to), StoreFailure, c.says);
+    await assertRejects(() => backupDatabase(from, to), StoreFailure, c.says);
     assertEquals([folder.names(), contentOf(to)], [before, content]);
   });
 }
