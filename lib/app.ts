@@ -131,6 +131,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     try {
       pool.reconcile(directory.accounts(), clock.now());
       catalog.invalidate();
+      catalog.warm();
       monitor.refresh();
     } catch (error) {
       fatal(error);
@@ -297,6 +298,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     () => affinity.flush(),
     fatal,
   );
+  catalog.warm();
   log.write("info", "listening", {
     host: server.hostname,
     port: server.port,
@@ -342,6 +344,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
       await directory.reconfigure(config);
       pool.reconcile(directory.accounts(), clock.now());
       catalog.invalidate();
+      catalog.warm();
       monitor.refresh();
       log.write("info", "config_reloaded", { needs_restart: needsRestart });
       return needsRestart;

@@ -1,6 +1,7 @@
 /**
  * The merged model list (design.md 4): asked of the upstreams when somebody wants it, kept for five minutes,
- * dropped when accounts or configuration change. Its calls are background calls: never a strike, never evidence.
+ * dropped when accounts or configuration change. Which names a provider lists is remembered longer, because names
+ * lead by it. Its calls are background calls: never a strike, never evidence.
  */
 import type { AccountId, ModelId, ProviderId, ProviderKind } from "../core/domain.ts";
 import type { Config } from "../config_types.ts";
@@ -43,6 +44,10 @@ export class ModelCatalog {
   #kept: { version: string; models: readonly ListedModel[]; untilMs: number } | null = null;
   #flight: { version: string; generation: number; promise: Promise<readonly ListedModel[]> } | null = null;
   #generation = 0;
+  /** What each provider listed when it was last asked: names lead where they led, until it lists something else. */
+  readonly #known = new Map<ProviderId, ReadonlySet<ModelId>>();
+  /** Put together when somebody asks, until a list or the configuration changes. */
+  #listed: ReadonlyMap<ProviderId, ReadonlySet<ModelId>> | null = null;
 
   constructor(deps: CatalogDeps) {
     this.#deps = deps;
@@ -53,19 +58,36 @@ export class ModelCatalog {
     this.#generation++;
     this.#kept = null;
     this.#flight = null;
+    this.#listed = null;
   }
 
-  /** What each provider is known to list, for resolving model names; configured lists always, fetched ones while kept. */
+  /**
+   * Asks for the lists when it depends on one that was never seen where a name leads: the first request must not lead
+   * elsewhere than the one after somebody looked at the models.
+   */
+  warm(): void {
+    const { providers } = this.#deps.config();
+    const isUnknown = providers.some(({ id, kind, models }) =>
+      kind !== "zai" && models.length === 0 && !this.#known.has(id)
+    );
+    if (isUnknown) void this.#models(DEFAULT_CLIENT_VERSION);
+  }
+
+  /** What each provider is known to list, for resolving model names: as configured, and as it was last told. */
   listed(): ReadonlyMap<ProviderId, ReadonlySet<ModelId>> {
-    const known = new Map<ProviderId, Set<ModelId>>();
-    for (const provider of this.#deps.config().providers) {
-      if (provider.models.length > 0) known.set(provider.id, new Set(provider.models));
+    return this.#listed ??= this.#putTogether();
+  }
+
+  #putTogether(): ReadonlyMap<ProviderId, ReadonlySet<ModelId>> {
+    const listed = new Map<ProviderId, Set<ModelId>>();
+    for (const { id } of this.#deps.providers()) {
+      const known = this.#known.get(id);
+      if (known !== undefined) listed.set(id, new Set(known));
     }
-    for (const { id, provider } of this.#kept?.models ?? []) {
-      const set = known.get(provider) ?? new Set();
-      known.set(provider, set.add(id));
+    for (const { id, models } of this.#deps.config().providers) {
+      if (models.length > 0) listed.set(id, new Set([...models, ...listed.get(id) ?? []]));
     }
-    return known;
+    return listed;
   }
 
   async answer(request: ClientRequest, search: string): Promise<Answer> {
@@ -125,6 +147,10 @@ export class ModelCatalog {
     const generation = this.#generation;
     const promise = this.#fetchAll(version).then(({ models, complete }) => {
       if (this.#generation === generation) {
+        for (const [provider, list] of Map.groupBy(models, (model) => model.provider)) {
+          this.#known.set(provider, new Set(list.map(({ id }) => id)));
+        }
+        this.#listed = null;
         this.#kept = {
           version,
           models,
