@@ -32,6 +32,11 @@ const NO_HOST = /[/?#@\\\s,]/;
 export function createHandler(
   deps: HandlerDeps,
 ): (request: ClientRequest) => Answer | Promise<Answer> {
+  /** Every answer can be asked about; those about requests bring the id of theirs. */
+  const name = (answer: Answer): Answer => {
+    if (!answer.headers.has("x-request-id")) answer.headers.set("x-request-id", deps.ids.requestId());
+    return answer;
+  };
   return (request) => {
     const { headers, target } = request;
     if (isFramingDoubtful(headers)) {
@@ -53,7 +58,7 @@ export function createHandler(
     }
     const { path, search } = split;
     const local = deps.local(request, path, search);
-    if (local !== null) return local;
+    if (local !== null) return local instanceof Promise ? local.then(name) : name(local);
     const wantsSocket = headers.get("upgrade")?.toLowerCase() === "websocket";
     const match = matchRoute(request.method, path, wantsSocket);
     const id = deps.ids.requestId();

@@ -236,3 +236,28 @@ for (const path of ["/v1/responses", "/v1/realtime"]) {
     assertEquals(rig.provider.hits.length, 1);
   });
 }
+
+Deno.test("every answer brings an id to ask about, also those that concern no account", async () => {
+  await using rig = await startRig({ accounts: ["A"], checkScript: false });
+  const without: string[] = [];
+  for (
+    const path of [
+      "/",
+      "/healthz",
+      "/readyz",
+      "/metrics",
+      "/status",
+      "/status/nothing",
+      "/v0/management/accounts",
+      "/v0/user/api-key",
+      "/v1/models",
+      "/v1/nothing",
+      "/nothing",
+    ]
+  ) {
+    const answer = await fetch(`${rig.app.url}${path}`);
+    await answer.body?.cancel();
+    if (!/^req_[A-Za-z0-9_-]{24}$/.test(answer.headers.get("x-request-id") ?? "")) without.push(path);
+  }
+  assertEquals(without, []);
+});
