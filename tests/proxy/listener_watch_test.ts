@@ -58,3 +58,15 @@ Deno.test("ListenerWatch leaves nothing behind when it is stopped, also in the m
   await clock.advance(ANSWER_MS);
   assertEquals([seen.open, seen.deaf, clock.pendingCount], [0, 0, 0]);
 });
+
+Deno.test("ListenerWatch takes no process that stood still for a deaf listener", async () => {
+  const { clock, seen, watch } = setUp(() => "never");
+  await clock.advance(LOOK_MS);
+  // A suspended machine wakes up: much time has passed, and nothing could happen in it.
+  clock.jump(60_000);
+  await clock.advance(0);
+  seen.accepted++;
+  await clock.advance(ANSWER_MS);
+  assertEquals([seen.deaf, seen.open], [0, 0]);
+  watch.stop();
+});

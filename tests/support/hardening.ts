@@ -69,7 +69,8 @@ export async function runCases(rig: Rig, cases: readonly Case[]): Promise<void> 
     const { answers, closed, text } = await exchange(rig.app.server.port, one.send(probe), {
       expected: one.want.match(/\d+/g)?.length ?? 0,
       limitMs: 2_000,
-      quietMs: 60,
+      // Ends with the connection, where it is to end.
+      quietMs: one.want.endsWith("closed") ? 2_000 : 60,
     });
     const count = (word: string) =>
       rig.provider.hits.filter((hit) => hit.text().includes(`${word}-${probe.number}.`)).length;
