@@ -5,6 +5,7 @@ import { effortOfBudget } from "./effort.ts";
 import { objectSchema } from "./hub_tools.ts";
 import { isObject, type JsonObject, parseObject, readList, readNumber, readText } from "./json.ts";
 import { readMessages } from "./messages_client_messages.ts";
+import { MESSAGES_REQUEST_SHAPE } from "./messages_client_shape.ts";
 import type { FieldRules, TranslationReport } from "./report.ts";
 import type { HubRequest } from "./sides.ts";
 import { isStrictSchema } from "./strict_schema.ts";
@@ -59,6 +60,7 @@ export function readMessagesRequest(
   context: TranslateContext,
 ): HubRequest {
   report.applyRules(body, MESSAGES_CLIENT_FIELDS, "this translation");
+  MESSAGES_REQUEST_SHAPE(body, "", report);
   const hub: HubRequest = { model: context.upstreamModel };
   if (body.stream === true) hub.stream = true;
   const instructions = readSystem(body.system, report);
