@@ -479,6 +479,24 @@ for (const c of ACCEPTED) {
   });
 }
 
+const EMPTY: { client: TranslatedProtocol; body: JsonObject; notes: string[] }[] = [
+  { client: "chat", body: user(""), notes: ["messages[0] left out: it says nothing"] },
+  { client: "chat", body: user([]), notes: ["messages[0] left out: it says nothing"] },
+  { client: "chat", body: assistant({ content: null }), notes: ["messages[0] left out: it says nothing"] },
+  { client: "chat", body: user("hi"), notes: [] },
+  { client: "messages", body: user(""), notes: ["messages[0] left out: it says nothing"] },
+  { client: "messages", body: assistant({ content: [] }), notes: ["messages[0] left out: it says nothing"] },
+  { client: "messages", body: user("hi"), notes: [] },
+  { client: "messages", body: { service_tier: "zz" }, notes: ['service_tier "zz" left out: no such tier'] },
+];
+for (const { client, body, notes } of EMPTY) {
+  Deno.test(`from ${client}: request() notes what it leaves out of ${JSON.stringify(body)}: ${notes.length}`, () => {
+    const { max_tokens: _limit, ...good } = { max_tokens: 0, ...GOOD[client] };
+    const result = translatorFor(client, "responses")!.request({ ...good, ...body }, translateContext());
+    assertEquals(result.ok ? result.notes : result, notes);
+  });
+}
+
 /** Members whose inside is the client's own: schemas, arguments, labels. */
 const FREE = new Set(["parameters", "input_schema", "schema", "metadata"]);
 /** Checked before any translation, and what a client brings back of an answer and no reader looks at. */
