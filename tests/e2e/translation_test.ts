@@ -124,6 +124,58 @@ Deno.test("what cannot be carried is a 400 that names the part, and nothing is s
   assertEquals(rig.hits("A"), 0);
 });
 
+Deno.test("a field of the wrong type is a 400 in the client's protocol, nothing is sent and nobody is held responsible", async (t) => {
+  await using rig = await startRig({ accounts: ["A"] });
+  rig.account("A").otherwise(ok("hello"));
+  for (
+    const [path, body, words] of [
+      ["/v1/chat/completions", { model: "m1" }, "messages: must be a list"],
+      ["/v1/chat/completions", { ...CHAT, messages: "hi" }, "messages: must be a list"],
+      [
+        "/v1/chat/completions",
+        { ...CHAT, messages: [{ role: "user", content: 5 }] },
+        "messages[0].content: must be a text or a list",
+      ],
+      ["/v1/chat/completions", { ...CHAT, tools: { a: 1 } }, "tools: must be a list"],
+      ["/v1/chat/completions", { ...CHAT, stream: "yes" }, "stream: must be true or false"],
+      [
+        "/v1/messages",
+        { ...MSG, messages: [{ role: "user" }] },
+        "messages[0].content: must be a text or a list",
+      ],
+      ["/v1/messages", { ...MSG, system: 5 }, "system: must be a text or a list"],
+      ["/v1/messages", { ...MSG, stream: 1 }, "stream: must be true or false"],
+    ] as const
+  ) {
+    await t.step(`${path} ${words}`, async () => {
+      const answer = await rig.call(path, body);
+      const { type, error } = await answer.json();
+      assertEquals(
+        [answer.status, type, error.type, error.message],
+        [
+          400,
+          path === "/v1/messages" ? "error" : undefined,
+          "invalid_request_error",
+          `Cannot carry ${words}`,
+        ],
+      );
+      assertEquals(rig.hits("A"), 0);
+    });
+  }
+  const answer = await rig.call("/v1/chat/completions", CHAT);
+  assertEquals([answer.status, rig.hits("A")], [200, 1]);
+  await answer.body?.cancel();
+});
+
+Deno.test("a field of the wrong type passes untouched where nothing is translated", async () => {
+  await using rig = await startRig({ accounts: ["A"] });
+  rig.account("A").otherwise(ok("hello"));
+  const odd = { input: "hi", tools: { a: 1 }, instructions: 5 };
+  await (await rig.responses(odd)).text();
+  const sent = rig.provider.hits.at(-1)!.json();
+  assertEquals([sent["tools"], sent["instructions"]], [odd.tools, odd.instructions]);
+});
+
 Deno.test("fields the Codex backend refuses are left out, others go along (B116)", async () => {
   await using rig = await startRig({ accounts: ["A"] });
   rig.account("A").otherwise(ok("hello"));

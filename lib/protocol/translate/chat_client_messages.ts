@@ -13,7 +13,12 @@ const AUDIO = "audio is carried by no other protocol";
 
 export function readChatMessages(messages: readonly unknown[], report: TranslationReport): JsonObject[] {
   const reader = new ChatMessagesReader(report);
-  messages.forEach((message, index) => reader.read(message, `messages[${index}]`));
+  messages.forEach((message, index) => {
+    const path = `messages[${index}]`;
+    const before = reader.items.length;
+    reader.read(message, path);
+    if (reader.items.length === before) report.note(`${path} left out: it says nothing`);
+  });
   return reader.items;
 }
 

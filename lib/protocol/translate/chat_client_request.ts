@@ -2,6 +2,7 @@
  * A chat client's request in the hub's form: the fields. The messages are in `chat_client_messages.ts`.
  */
 import { readChatMessages } from "./chat_client_messages.ts";
+import { CHAT_REQUEST_SHAPE } from "./chat_client_shape.ts";
 import { isObject, type JsonObject, readList, readText } from "./json.ts";
 import type { FieldRules, TranslationReport } from "./report.ts";
 import type { HubRequest } from "./sides.ts";
@@ -81,6 +82,7 @@ export function readChatRequest(
   context: TranslateContext,
 ): HubRequest {
   report.applyRules(body, CHAT_CLIENT_FIELDS, "this translation");
+  CHAT_REQUEST_SHAPE(body, "", report);
   const hub: HubRequest = { model: context.upstreamModel };
   if (body.stream === true) hub.stream = true;
   hub.input = readChatMessages(readList(body.messages), report);

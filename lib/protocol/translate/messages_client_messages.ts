@@ -11,19 +11,29 @@ export function readMessages(messages: readonly unknown[], report: TranslationRe
   const items: JsonObject[] = [];
   messages.forEach((message, index) => {
     const path = `messages[${index}]`;
-    if (!isObject(message)) return report.refuse(path, "must be an object");
-    const blocks = blocksOf(message.content, path);
-    switch (message.role) {
-      case "user":
-      case "system":
-        return items.push(...readInput(message.role, blocks, path, report));
-      case "assistant":
-        return items.push(...readAssistant(blocks, path, report));
-      default:
-        return report.refuse(`${path}.role ${quoted(message.role)}`, "no such role");
-    }
+    const before = items.length;
+    items.push(...readMessage(message, path, report));
+    if (items.length === before) report.note(`${path} left out: it says nothing`);
   });
   return items;
+}
+
+function readMessage(message: unknown, path: string, report: TranslationReport): JsonObject[] {
+  if (!isObject(message)) {
+    report.refuse(path, "must be an object");
+    return [];
+  }
+  const blocks = blocksOf(message.content, path);
+  switch (message.role) {
+    case "user":
+    case "system":
+      return readInput(message.role, blocks, path, report);
+    case "assistant":
+      return readAssistant(blocks, path, report);
+    default:
+      report.refuse(`${path}.role ${quoted(message.role)}`, "no such role");
+      return [];
+  }
 }
 
 type Block = readonly [block: unknown, path: string];

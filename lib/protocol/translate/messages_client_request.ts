@@ -5,7 +5,8 @@ import { effortOfBudget } from "./effort.ts";
 import { objectSchema } from "./hub_tools.ts";
 import { isObject, type JsonObject, parseObject, readList, readNumber, readText } from "./json.ts";
 import { readMessages } from "./messages_client_messages.ts";
-import type { FieldRules, TranslationReport } from "./report.ts";
+import { MESSAGES_REQUEST_SHAPE } from "./messages_client_shape.ts";
+import { type FieldRules, quoted, type TranslationReport } from "./report.ts";
 import type { HubRequest } from "./sides.ts";
 import { isStrictSchema } from "./strict_schema.ts";
 import type { TranslateContext } from "./translator.ts";
@@ -59,6 +60,7 @@ export function readMessagesRequest(
   context: TranslateContext,
 ): HubRequest {
   report.applyRules(body, MESSAGES_CLIENT_FIELDS, "this translation");
+  MESSAGES_REQUEST_SHAPE(body, "", report);
   const hub: HubRequest = { model: context.upstreamModel };
   if (body.stream === true) hub.stream = true;
   const instructions = readSystem(body.system, report);
@@ -75,8 +77,7 @@ export function readMessagesRequest(
   readThinking(body, hub, report);
   readFormat(body.output_config, hub, report);
   readMetadata(body.metadata, hub);
-  if (body.service_tier === "auto") hub.service_tier = "auto";
-  else if (body.service_tier === "standard_only") hub.service_tier = "default";
+  readTier(body.service_tier, hub, report);
   // An Anthropic client fetches nothing later.
   hub.store = false;
   return hub;
@@ -213,6 +214,14 @@ function readFormat(config: unknown, hub: HubRequest, report: TranslationReport)
   }
   // Anthropic always holds the answer to the schema; OpenAI does so for schemas of its strict kind.
   hub.text = { format: { type, name: "output", schema, strict: isStrictSchema(schema) } };
+}
+
+function readTier(tier: unknown, hub: HubRequest, report: TranslationReport): void {
+  if (tier === "auto") hub.service_tier = "auto";
+  else if (tier === "standard_only") hub.service_tier = "default";
+  else if (tier !== null && tier !== undefined) {
+    report.note(`service_tier ${quoted(tier)} left out: no such tier`);
+  }
 }
 
 /** Longest `user` OpenAI accepts. */

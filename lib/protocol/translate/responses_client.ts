@@ -4,8 +4,10 @@
 import type { HubEvent } from "./hub_items.ts";
 import { HubWriter } from "./hub_writer.ts";
 import { isObject, type JsonObject } from "./json.ts";
-import type { AnswerStreamWriter, ClientSide } from "./sides.ts";
-import type { AnswerContext, ClientFailure } from "./translator.ts";
+import type { TranslationReport } from "./report.ts";
+import { RESPONSES_REQUEST_SHAPE } from "./responses_client_shape.ts";
+import type { AnswerStreamWriter, ClientSide, HubRequest } from "./sides.ts";
+import type { AnswerContext, ClientFailure, TranslateContext } from "./translator.ts";
 
 /** Request fields a Response repeats. */
 const ECHOED = [
@@ -30,7 +32,7 @@ const ECHOED = [
 export const RESPONSES_CLIENT: ClientSide = {
   protocol: "responses",
   fieldNames: {},
-  readRequest: (body, _report, context) => ({ ...body, model: context.upstreamModel }),
+  readRequest: readResponsesRequest,
   remember: (body) => ({
     streaming: body.stream === true,
     includeUsage: true,
@@ -40,6 +42,17 @@ export const RESPONSES_CLIENT: ClientSide = {
   writeAnswer: (response, context) => ({ ...response, model: context.clientModel }),
   startStream: (context) => new ResponsesStreamWriter(context),
 };
+
+function readResponsesRequest(
+  body: JsonObject,
+  report: TranslationReport,
+  context: TranslateContext,
+): HubRequest {
+  RESPONSES_REQUEST_SHAPE(body, "", report);
+  const hub: HubRequest = { ...body, model: context.upstreamModel };
+  if (typeof body.stop === "string") hub.stop = [body.stop];
+  return hub;
+}
 
 function echoOf(body: JsonObject): JsonObject {
   const echo: JsonObject = {};

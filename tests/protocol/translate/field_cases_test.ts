@@ -13,13 +13,23 @@ import { answerContext, clientJson, translateContext, translateStream } from "..
 // deno-lint-ignore no-explicit-any -- JSON of three protocols, looked into by each test
 type Loose = Record<string, any>;
 
+/** What is asked where a case is about something else. */
+const QUESTION: Readonly<Record<TranslatedProtocol, JsonObject>> = {
+  chat: { messages: [{ role: "user", content: "hi" }] },
+  messages: { messages: [{ role: "user", content: "hi" }] },
+  responses: { input: "hi" },
+};
+
 function translated(
   client: TranslatedProtocol,
   upstream: TranslatedProtocol,
   body: JsonObject,
   target?: TranslateTarget,
 ): Loose {
-  const result = translatorFor(client, upstream)!.request(body, translateContext(target));
+  const result = translatorFor(client, upstream)!.request(
+    { ...QUESTION[client], ...body },
+    translateContext(target),
+  );
   if (!result.ok) throw new Error(`${result.part} refused: ${result.reason}`);
   return JSON.parse(JSON.stringify(result.body));
 }
@@ -341,7 +351,8 @@ const unsupported: {
 ];
 for (const c of unsupported) {
   Deno.test(`B115: ${c.client} on ${c.upstream}${c.target ? ` (${c.target})` : ""} refuses ${c.part}`, () => {
-    const result = translatorFor(c.client, c.upstream)!.request(c.body, translateContext(c.target));
+    const body = { ...QUESTION[c.client], ...c.body };
+    const result = translatorFor(c.client, c.upstream)!.request(body, translateContext(c.target));
     assertEquals(result.ok ? "translated" : result.part, c.part);
   });
 }
