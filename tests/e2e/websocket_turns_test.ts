@@ -127,6 +127,9 @@ Deno.test("B091 a turn that is silent for minutes completes; the upstream is pin
   for (let minute = 0; minute < 6; minute++) {
     await rig.clock.advance(25_000);
     await rig.eventually(() => hit.signals.filter((signal) => signal.startsWith("ping")).length > minute);
+    // The client is pinged as well; behind its own ping its answer has come, before more time passes.
+    client.socket.ping(`minute ${minute}`);
+    await rig.eventually(() => client.pongs.includes(`minute ${minute}`));
   }
   opened.resolve();
   assertEquals(await client.until("response.completed"), ["response.completed"]);
