@@ -67,6 +67,7 @@ export class StatusRig implements AsyncDisposable {
       candidates: [],
       attempts: [],
       notes: [],
+      movedTo: null,
       ...fields,
     });
   }
