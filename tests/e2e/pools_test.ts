@@ -209,6 +209,8 @@ Deno.test("two providers without an answer inside 60 s are our own network: a pa
   await pools.rig.pass(61_000);
   assert(["codex", "claude", "lab"].includes(await pools.ask()));
   assertEquals((await pools.providers()).network_pause, null);
+  const told = (await pools.rig.readLog()).match(/"network_pause_\w+"/g);
+  assertEquals(told, ['"network_pause_opened"', '"network_pause_ended"']);
   for (let turn = 0; turn < 5; turn++) assert(["codex", "claude"].includes(await pools.ask()));
 });
 
