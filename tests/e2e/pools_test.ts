@@ -244,6 +244,11 @@ Deno.test("while the network probe is out, others are refused; its client leavin
   );
   assertEquals(await pools.ask(), "502 upstream_unavailable");
   assertEquals(pools.hits("codex") + pools.hits("claude") + pools.hits("lab"), before + 1);
+  const { network_pause: { until, probe: told } } = await pools.providers();
+  assert(
+    Date.parse(until) <= Date.parse(told.since) && Date.parse(told.since) < Date.parse(told.lease_until),
+  );
+  assertEquals([told.state, told.attempt.startsWith(told.request_id)], ["leased", true]);
   await pools.rig.clock.advance(200);
   abort.abort();
   assertEquals(await pools.rig.until(probe), "left");
