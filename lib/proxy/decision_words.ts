@@ -71,7 +71,9 @@ function tellTitle(
     case "refused":
       return `The upstream's own answer was passed on: ${record.status} ${record.code}`;
     case "left":
-      return "The client left before it was answered";
+      return record.code === "client_cancelled"
+        ? "The client left in the middle of its answer"
+        : "The client left before it was answered";
     case "failed":
       return record.rule === null && record.status === 200
         ? `The answer broke off: ${record.code}`

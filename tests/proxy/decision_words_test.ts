@@ -65,6 +65,17 @@ const endings: readonly {
     title: "The client left before it was answered",
     because: null,
   },
+  {
+    name: "left by the client in the middle of its answer",
+    record: {
+      status: 0,
+      code: "client_cancelled",
+      attempts: [attempt({ outcome: "cancelled:client_cancelled", status: null })],
+    },
+    result: "left",
+    title: "The client left in the middle of its answer",
+    because: null,
+  },
 ];
 for (const c of endings) {
   Deno.test(`tellDecision() names the end of a request ${c.name}`, () => {
