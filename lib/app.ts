@@ -24,6 +24,7 @@ import { createManagement } from "./proxy/management.ts";
 import { Metrics } from "./proxy/metrics.ts";
 import { ModelCatalog } from "./proxy/model_catalog.ts";
 import { OpenSockets } from "./proxy/open_sockets.ts";
+import { logPauses } from "./proxy/pause_log.ts";
 import { PoolRuntime } from "./proxy/pool_runtime.ts";
 import { RecoverySlots } from "./proxy/recovery_slots.ts";
 import { type RunningServer, startServer } from "./proxy/server.ts";
@@ -72,7 +73,7 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
   const metrics = new Metrics();
   const traffic = new Traffic();
   const pool = new PoolRuntime({
-    store: metrics.meterStore(poolStore),
+    store: logPauses(metrics.meterStore(poolStore), log),
     affinity,
     policy: config.retry,
     quota: { maxParkMs: config.quota.maxParkMs, recheck: config.quota.recheck },

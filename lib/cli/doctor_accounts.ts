@@ -23,7 +23,10 @@ export interface RunningState {
       readonly id: string;
       readonly cooldown: { readonly until: string; readonly reason: string } | null;
     }[];
-    readonly network_pause: { readonly until: string } | null;
+    readonly network_pause: {
+      readonly until: string;
+      readonly probe: { readonly state: string };
+    } | null;
   };
 }
 
@@ -110,6 +113,8 @@ function checkProviders(state: RunningState["providers"], nowMs: number): Findin
   if (pause === null) return cooling;
   const what = Date.parse(pause.until) > nowMs
     ? `Nothing is sent for ${left(pause.until)}`
+    : pause.probe.state === "leased"
+    ? "One request is testing the network"
     : "The next request tests the network";
   return [...cooling, fault("network", `${what}: several providers could not be reached`)];
 }

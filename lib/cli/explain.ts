@@ -42,6 +42,7 @@ interface DecisionJson {
     readonly row: number | null;
   }[];
   readonly notes: readonly string[];
+  readonly moved_to: string | null;
 }
 
 export const EXPLAIN: Command = {
@@ -165,6 +166,7 @@ function readRecord(json: DecisionJson): DecisionRecord {
       row: attempt.row,
     })),
     notes: [...json.notes],
+    movedTo: json.moved_to,
   };
 }
 

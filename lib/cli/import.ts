@@ -55,6 +55,11 @@ interface Imported {
 
 async function importLogins(call: Call, config: Config): Promise<Report> {
   const { host } = call;
+  const missing = namedPlaces(call).filter((path) => !exists(path));
+  if (missing.length > 0) {
+    const lines = missing.map((path) => `Cannot import: ${path} does not exist`);
+    return problem(EXIT.notFound, "no_such_path", lines.join("\n"));
+  }
   const found = await findLogins(call, config);
   if (found.length === 0) {
     const where = call.positionals.length > 0 ? "there" : "on this machine";
@@ -88,9 +93,8 @@ const KEYRING_HINT =
 
 async function findLogins(call: Call, config: Config): Promise<Found[]> {
   const { host } = call;
-  const places = call.positionals.length > 0
-    ? call.positionals.map((path) => resolve(host.workingDir, path))
-    : usualPlaces(host, config);
+  const named = namedPlaces(call);
+  const places = named.length > 0 ? named : usualPlaces(host, config);
   const files = createCredentialFiles();
   const found = new Map<string, Found>();
   for (const place of places) {
@@ -105,6 +109,10 @@ async function findLogins(call: Call, config: Config): Promise<Found[]> {
     }
   }
   return [...found.values()];
+}
+
+function namedPlaces({ host, positionals }: Call): string[] {
+  return positionals.map((path) => resolve(host.workingDir, path));
 }
 
 /** The files of auth-dir count already; what lies there is shown as in place. */
@@ -255,6 +263,16 @@ function isFolder(path: string): boolean {
     return Deno.statSync(path).isDirectory;
   } catch {
     return false;
+  }
+}
+
+/** What cannot be looked at may still be there. */
+function exists(path: string): boolean {
+  try {
+    Deno.statSync(path);
+    return true;
+  } catch (error) {
+    return !(error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory);
   }
 }
 

@@ -78,4 +78,6 @@ export interface DecisionRecord {
   readonly attempts: AttemptRecord[];
   /** Notes in safe words, in order: `bound_moved`, `released_held_failure`, `recovered` … */
   readonly notes: string[];
+  /** Whom the conversation belongs to since this request moved it (`bound_moved`); null when it did not. */
+  movedTo: AccountId | null;
 }

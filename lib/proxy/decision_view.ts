@@ -40,6 +40,7 @@ export function viewDecision(record: DecisionRecord): Record<string, unknown> {
       row: attempt.row,
     })),
     notes: record.notes,
+    moved_to: record.movedTo,
   };
 }
 

@@ -43,7 +43,10 @@ export function tellDecision(record: DecisionRecord, label: (account: AccountId)
     ...record.waits.map(tellWait),
   ].sort((a, b) => a.atMs - b.atMs);
   const endedAtMs = record.endedAtMs ?? record.atMs;
-  for (const note of record.notes) lines.push({ atMs: endedAtMs, text: tellNote(note), tone: "plain" });
+  for (const note of record.notes) {
+    const text = note === "bound_moved" ? tellMove(record, label) : tellNote(note);
+    lines.push({ atMs: endedAtMs, text, tone: "plain" });
+  }
   return { result, title: tellTitle(record, result, label), because: tellReason(record, result), lines };
 }
 
@@ -68,7 +71,9 @@ function tellTitle(
     case "refused":
       return `The upstream's own answer was passed on: ${record.status} ${record.code}`;
     case "left":
-      return "The client left before it was answered";
+      return record.code === "client_cancelled"
+        ? "The client left in the middle of its answer"
+        : "The client left before it was answered";
     case "failed":
       return record.rule === null && record.status === 200
         ? `The answer broke off: ${record.code}`
@@ -182,7 +187,6 @@ function tellWait(wait: WaitRecord): StoryLine {
 }
 
 const NOTES: Readonly<Record<string, string>> = {
-  bound_moved: "The conversation now belongs to the account that answered",
   provider_cooled: "The provider was given a rest",
   network_paused: "The network was paused",
   ledger_resumed: "Went on with the attempts counted before a restart",
@@ -190,6 +194,15 @@ const NOTES: Readonly<Record<string, string>> = {
   released_held_failure: "The failure was passed on inside the stream, as the client understands it",
   recovered: "The stream was started over unseen",
 };
+
+/** Not always to whom answered: perhaps nobody did, or a fallback, which never takes a conversation over. */
+function tellMove({ attempts, movedTo }: DecisionRecord, label: (account: AccountId) => string): string {
+  const last = attempts.at(-1);
+  if (movedTo === null) return "The conversation moved to another account";
+  return last?.outcome === "success" && last.account === movedTo
+    ? "The conversation now belongs to the account that answered"
+    : `The conversation now belongs to ${label(movedTo)}`;
+}
 
 function tellNote(note: string): string {
   const words = note.replaceAll("_", " ");

@@ -206,6 +206,7 @@ export class PoolRuntime {
       candidates: [],
       attempts: [],
       notes: [...spec.notes ?? []],
+      movedTo: null,
     };
     const resumed = this.#keeper.takeOpenLedger(spec.idempotency, nowMs);
     const count = providers.reduce((sum, provider) => sum + provider.accounts.length, 0);

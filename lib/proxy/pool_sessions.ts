@@ -111,5 +111,9 @@ function move(
   nowMs: number,
 ): void {
   plan.holder = context.bindings.move(plan.sessions, from, to, nowMs);
-  if (plan.holder !== from) plan.record.notes.push("bound_moved");
+  if (plan.holder === from) return;
+  const { record } = plan;
+  // Every account that fails hands the conversation on; where it ends up is what counts.
+  if (record.movedTo === null) record.notes.push("bound_moved");
+  record.movedTo = plan.holder;
 }

@@ -4,6 +4,7 @@
 import type { DecisionRecord } from "../core/decision.ts";
 import type { Launch } from "../core/retry_plan.ts";
 import type { TokenUsage } from "../protocol/stream_dialect.ts";
+import { isoTime } from "./decision_view.ts";
 import type { ProxyDeps } from "./deps.ts";
 import type { RequestContext } from "./request_context.ts";
 
@@ -28,9 +29,10 @@ export function countUsage(
   );
 }
 
+/** The lines are written when the request is over, so each attempt says itself when it was. */
 export function recordDone(
-  deps: ProxyDeps,
-  context: RequestContext,
+  deps: Pick<ProxyDeps, "decisions" | "clock" | "log">,
+  context: Pick<RequestContext, "id" | "receivedAtMs">,
   record: DecisionRecord,
   usage: TokenUsage | null,
   launch: Launch | null,
@@ -64,6 +66,8 @@ export function recordDone(
       cause: attempt.cause,
       outcome: attempt.outcome,
       status: attempt.status,
+      started_at: isoTime(attempt.startedAtMs),
+      duration_ms: attempt.endedAtMs === null ? null : attempt.endedAtMs - attempt.startedAtMs,
     });
   }
   for (const candidate of failed ? record.candidates : []) {
@@ -72,7 +76,7 @@ export function recordDone(
       account: candidate.account,
       block: candidate.block?.kind ?? null,
       source: candidate.block?.source ?? null,
-      until: candidate.block?.untilMs == null ? null : new Date(candidate.block.untilMs).toISOString(),
+      until: isoTime(candidate.block?.untilMs ?? null),
     });
   }
 }

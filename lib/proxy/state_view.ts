@@ -1,8 +1,8 @@
 /**
  * Accounts and providers as management and the status page show them (design.md 7): ISO times, safe words, no secret.
  */
-import type { AccountId, ProviderId, ProviderKind } from "../core/domain.ts";
-import type { QuotaReading } from "../core/records.ts";
+import { type AccountId, parseAttemptId, type ProviderId, type ProviderKind } from "../core/domain.ts";
+import type { ProbeLease, QuotaReading } from "../core/records.ts";
 import { tellBlock, tellCircuit, tellCooldown } from "./block_words.ts";
 import { isoTime, viewBlock } from "./decision_view.ts";
 import type { AccountView, PoolRuntime, ProviderView } from "./pool_runtime.ts";
@@ -68,9 +68,12 @@ export class StateView {
         kind,
         ...viewGate(pool.describeProvider(id, nowMs), nowMs),
       })),
-      network_pause: pause === null
-        ? null
-        : { opened_at: isoTime(pause.openedAtMs), until: isoTime(pause.untilMs), providers: pause.providers },
+      network_pause: pause === null ? null : {
+        opened_at: isoTime(pause.openedAtMs),
+        until: isoTime(pause.untilMs),
+        providers: pause.providers,
+        probe: viewProbe(pause.probe),
+      },
     };
   }
 
@@ -99,8 +102,19 @@ function viewGate(view: ProviderView, nowMs: number): Record<string, unknown> {
       reason: cooldown.reason,
       words: tellCooldown(cooldown.reason),
     },
-    probe: { state: probe.state, lease_until: isoTime(probe.lease?.leaseUntilMs ?? null) },
+    probe: viewProbe(probe.lease),
     next_retry_at: isoTime(view.nextRetryAtMs),
+  };
+}
+
+/** Who tests a gate. The one that tests the network tests no provider: each has its own. */
+function viewProbe(lease: ProbeLease | null): Record<string, unknown> {
+  return {
+    state: lease === null ? "idle" : "leased",
+    request_id: lease === null ? null : parseAttemptId(lease.attempt)?.request ?? null,
+    attempt: lease?.attempt ?? null,
+    since: isoTime(lease?.leasedAtMs ?? null),
+    lease_until: isoTime(lease?.leaseUntilMs ?? null),
   };
 }
 

@@ -210,5 +210,6 @@ function decision(number: number): DecisionRecord {
     candidates: [],
     attempts: [],
     notes: [],
+    movedTo: null,
   };
 }

@@ -91,6 +91,12 @@ Deno.test("a network pause stands above everything until a request has tested th
     .waitFor();
   await scene.rig.pass(60_000);
   await page.getByText(/^The network is paused until the next request has tested it/).waitFor();
+  const { plan } = scene.launch({ provider: "codex", model: "m1" });
+  await page.getByText(
+    /^The network is paused while one request tests it, for \d+:\d\d at most: codex and lab could not be reached\.$/,
+  ).waitFor();
+  scene.rig.app.pool.cancel(plan, scene.rig.clock.now());
+  await page.getByText(/^The network is paused until the next request has tested it/).waitFor();
   scene.attempt({ provider: "codex", model: "m1" }, success());
   await page.locator("#pause").waitFor({ state: "hidden" });
 });

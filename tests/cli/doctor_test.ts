@@ -411,7 +411,7 @@ Deno.test("doctor points at a deadline that a newer usage reading contradicts", 
   ]);
 });
 
-const pauses: readonly { name: string; aheadMs: number; want: string }[] = [
+const pauses: readonly { name: string; aheadMs: number; probe?: "leased"; want: string }[] = [
   {
     name: "its last second",
     aheadMs: 1_000,
@@ -422,8 +422,14 @@ const pauses: readonly { name: string; aheadMs: number; want: string }[] = [
     aheadMs: 0,
     want: "The next request tests the network: several providers could not be reached",
   },
+  {
+    name: "it is over, and one request tests it",
+    aheadMs: -5_000,
+    probe: "leased",
+    want: "One request is testing the network: several providers could not be reached",
+  },
 ];
-for (const { name, aheadMs, want } of pauses) {
+for (const { name, aheadMs, probe, want } of pauses) {
   Deno.test(`doctor tells of the network's pause what holds now: ${name}`, () => {
     const account = {
       id: "a",
@@ -432,7 +438,8 @@ for (const { name, aheadMs, want } of pauses) {
       until: null,
       deadline_contradicted: false,
     } as const;
-    const pause = { until: new Date(START_MS + aheadMs).toISOString() };
+    const until = new Date(START_MS + aheadMs).toISOString();
+    const pause = { until, probe: { state: probe ?? "idle" } };
     const state = { accounts: { accounts: [account] }, providers: { providers: [], network_pause: pause } };
     const parsed = parseConfig("", { homeDir: "/home/nobody", get: () => undefined });
     if (!parsed.ok) throw new Error("The defaults are refused");

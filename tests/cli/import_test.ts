@@ -303,6 +303,19 @@ Deno.test("import says that nothing was found, and where else a login may be", a
   assertEquals((await m.line.run("import", "found")).code, 5);
 });
 
+Deno.test("import says which of the named paths do not exist, and then asks no provider and takes nothing over", async () => {
+  await using m = await machine();
+  m.line.write("found/one.json", codexLogin("one", FUTURE));
+  const alone = await m.line.run("import", "missing");
+  assertEquals(alone.code, 5);
+  assertMatch(alone.err, /Cannot import: \/\S+\/missing does not exist/);
+  assert(!/keyring|was found/.test(alone.err), alone.err);
+  const among = await m.line.run("import", "found", "found/two.json", "found/one.json/three");
+  assertEquals(among.code, 5);
+  assertMatch(among.err, /found\/two\.json does not exist\n.*found\/one\.json\/three does not exist/);
+  assertEquals([...Deno.readDirSync(m.authDir)], []);
+});
+
 Deno.test("import keeps a renewed login although its source cannot be written", async () => {
   await using m = await machine();
   const source = m.line.write("found/one.json", codexLogin("one", PAST));

@@ -209,6 +209,8 @@ Deno.test("two providers without an answer inside 60 s are our own network: a pa
   await pools.rig.pass(61_000);
   assert(["codex", "claude", "lab"].includes(await pools.ask()));
   assertEquals((await pools.providers()).network_pause, null);
+  const told = (await pools.rig.readLog()).match(/"network_pause_\w+"/g);
+  assertEquals(told, ['"network_pause_opened"', '"network_pause_ended"']);
   for (let turn = 0; turn < 5; turn++) assert(["codex", "claude"].includes(await pools.ask()));
 });
 
@@ -242,6 +244,11 @@ Deno.test("while the network probe is out, others are refused; its client leavin
   );
   assertEquals(await pools.ask(), "502 upstream_unavailable");
   assertEquals(pools.hits("codex") + pools.hits("claude") + pools.hits("lab"), before + 1);
+  const { network_pause: { until, probe: told } } = await pools.providers();
+  assert(
+    Date.parse(until) <= Date.parse(told.since) && Date.parse(told.since) < Date.parse(told.lease_until),
+  );
+  assertEquals([told.state, told.attempt.startsWith(told.request_id)], ["leased", true]);
   await pools.rig.clock.advance(200);
   abort.abort();
   assertEquals(await pools.rig.until(probe), "left");

@@ -65,6 +65,17 @@ const endings: readonly {
     title: "The client left before it was answered",
     because: null,
   },
+  {
+    name: "left by the client in the middle of its answer",
+    record: {
+      status: 0,
+      code: "client_cancelled",
+      attempts: [attempt({ outcome: "cancelled:client_cancelled", status: null })],
+    },
+    result: "left",
+    title: "The client left in the middle of its answer",
+    because: null,
+  },
 ];
 for (const c of endings) {
   Deno.test(`tellDecision() names the end of a request ${c.name}`, () => {
@@ -101,6 +112,7 @@ Deno.test("tellDecision() tells attempts, waits and notes in the order of time",
     ],
     waits: [{ fromMs: T + 900, untilMs: T + 3_000, reason: "cooldown" }],
     notes: ["bound_moved", "something_new"],
+    movedTo: "codex:B",
   });
   assertEquals(tellDecision(record, label).lines, [
     { atMs: T, text: "Sent to A; it is at a limit (429 usage_limit_reached) after 200 ms", tone: "bad" },
@@ -115,6 +127,42 @@ Deno.test("tellDecision() tells attempts, waits and notes in the order of time",
     { atMs: T + 5_000, text: "Something new", tone: "plain" },
   ]);
 });
+
+const moves: readonly { name: string; record: Partial<DecisionRecord>; want: string }[] = [
+  {
+    name: "that answered",
+    record: { attempts: [attempt({ outcome: "limited:rate" }), attempt({ account: "codex:B" })] },
+    want: "The conversation now belongs to the account that answered",
+  },
+  {
+    name: "where nobody answered",
+    record: {
+      status: 502,
+      code: "upstream_unavailable",
+      rule: "transient",
+      attempts: [attempt({ outcome: "limited:rate" }), attempt({ account: "codex:B", outcome: "transient" })],
+    },
+    want: "The conversation now belongs to B",
+  },
+  {
+    name: "where a fallback answered instead",
+    record: {
+      attempts: [
+        attempt({ outcome: "limited:rate" }),
+        attempt({ account: "codex:B", outcome: "transient" }),
+        attempt({ account: "lab:k" }),
+      ],
+    },
+    want: "The conversation now belongs to B",
+  },
+];
+for (const c of moves) {
+  Deno.test(`tellDecision() says once which account a conversation moved to, ${c.name}`, () => {
+    const record = decision({ ...c.record, notes: ["bound_moved"], movedTo: "codex:B" });
+    const told = tellDecision(record, label).lines.map(({ text }) => text);
+    assertEquals(told.filter((text) => text.startsWith("The conversation")), [c.want]);
+  });
+}
 
 Deno.test("tellDecision() says of an attempt under way that it is", () => {
   const record = decision({

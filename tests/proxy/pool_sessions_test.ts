@@ -52,12 +52,21 @@ Deno.test("failover moves the binding inside the same request, and it stays (B00
     perAccount({ a: [outcomes.limitedUntil(driver.nowMs + HOUR_MS)], b: [outcomes.success()] }),
   );
   assertEquals(limited.launches.map((launch) => launch.account), ["a", "b"]);
-  assertEquals(limited.record.notes, ["bound_moved"]);
+  assertEquals([limited.record.notes, limited.record.movedTo], [["bound_moved"], "b"]);
   assertEquals(driver.session("s", OK).launches.map((launch) => launch.account), ["b"]);
   driver.advance(HOUR_MS - MINUTE_MS);
   driver.session("s", OK);
   driver.advance(2 * MINUTE_MS);
   assertEquals(driver.session("s", OK).served!.account, "b");
+});
+
+Deno.test("a request nobody answers notes once that its conversation moved, and to whom last", () => {
+  const driver = new Driver(["a", "b", "c"]);
+  driver.session("s", OK);
+  const failed = driver.session("s", () => outcomes.limitedUntil(driver.nowMs + HOUR_MS));
+  assertEquals(failed.launches.map((launch) => launch.account), ["a", "b", "c"]);
+  assertEquals([failed.answer?.status, failed.record.notes], [429, ["bound_moved"]]);
+  assertEquals([failed.record.movedTo, holder(driver)], ["c", "c"]);
 });
 
 Deno.test("one blip moves a session at most once: no to and fro (B010)", () => {

@@ -71,6 +71,24 @@ for (const { name, fates } of ends) {
   });
 }
 
+Deno.test("PoolWatch.look() tells when a request begins to test the network, and when it is done", () => {
+  const driver = new Driver([account("p1", { provider: "p" }), account("q1", { provider: "q" })], {
+    policy: { requestRetry: 0, maxRetryCredentials: 0, maxRetryIntervalMs: 30_000 },
+  });
+  const targets = ["p", "q"].map((provider) => ({ provider, model: "m" }));
+  for (const target of targets) driver.run(inOrder(noResponse()), { targets: [target] });
+  driver.advance(60_000);
+  const watch = driver.pool.watch();
+  const look = (): boolean => watch.look(driver.nowMs).gates;
+  look();
+  assertEquals(look(), false);
+  const probe = driver.begin({ targets });
+  const launch = driver.launch(probe);
+  assertEquals([look(), look()], [true, false]);
+  driver.pool.cancel(probe, driver.nowMs);
+  assertEquals([launch.probe, look(), look()], ["network", true, false]);
+});
+
 Deno.test("Two watches of one pool do not take changes from each other", () => {
   const driver = new Driver(["A"]);
   const [one, other] = [driver.pool.watch(), driver.pool.watch()];

@@ -1,6 +1,7 @@
 /** What management and the status page are told of providers: only what holds at the moment asked (design.md 7). */
 import { assertEquals } from "@std/assert";
 import type { ProviderKind, Target } from "../../lib/core/domain.ts";
+import type { Launch } from "../../lib/core/retry_plan.ts";
 import { isoTime } from "../../lib/proxy/decision_view.ts";
 import { StateView } from "../../lib/proxy/state_view.ts";
 import * as outcomes from "../support/outcomes.ts";
@@ -20,17 +21,41 @@ interface Told {
   readonly kind: string;
   readonly circuit: { readonly state: string; readonly reason: string; readonly words: string } | null;
   readonly cooldown: { readonly until: string; readonly reason: string; readonly words: string } | null;
-  readonly probe: { readonly state: string; readonly lease_until: string | null };
+  readonly probe: ToldProbe;
   readonly next_retry_at: string | null;
+}
+
+interface ToldProbe {
+  readonly state: string;
+  readonly request_id: string | null;
+  readonly attempt: string | null;
+  readonly since: string | null;
+  readonly lease_until: string | null;
+}
+
+const IDLE: ToldProbe = { state: "idle", request_id: null, attempt: null, since: null, lease_until: null };
+
+function leasedTo(launch: Launch, request: string): ToldProbe {
+  return {
+    state: "leased",
+    request_id: request,
+    attempt: launch.attempt,
+    since: isoTime(launch.launchedAtMs),
+    lease_until: isoTime(launch.leaseUntilMs),
+  };
 }
 
 function twoProviders(): Driver {
   return new Driver([account("p1", { provider: "p" }), account("q1", { provider: "q" })], ONE_ROUND);
 }
 
-function gates(driver: Driver, providers = KINDS): Told[] {
+function view(driver: Driver, providers = KINDS): Record<string, unknown> {
   const state = new StateView({ pool: driver.pool, details: () => null, providers: () => providers });
-  return state.gates(driver.nowMs)["providers"] as Told[];
+  return state.gates(driver.nowMs);
+}
+
+function gates(driver: Driver, providers = KINDS): Told[] {
+  return view(driver, providers)["providers"] as Told[];
 }
 
 function told(driver: Driver, id: string): Told {
@@ -76,7 +101,7 @@ Deno.test("gates() says that one request tests a half-open provider, until when,
   assertEquals([leased.circuit?.state, leased.circuit?.words], ["half_open", "One request is testing it"]);
   assertEquals([leased.cooldown, leased.probe, leased.next_retry_at], [
     null,
-    { state: "leased", lease_until: until },
+    leasedTo(launch, probe.spec.id),
     until,
   ]);
   driver.advance(launch.leaseUntilMs! - driver.nowMs);
@@ -105,6 +130,23 @@ Deno.test("gates() gives the end of the network's pause as next moment of every 
   assertEquals(next(), [null, null, null], "the next request may test the network now");
   const launch = driver.launch(driver.begin({ targets: [P] }));
   assertEquals(next(), [null, isoTime(launch.leaseUntilMs!), isoTime(launch.leaseUntilMs!)]);
+});
+
+Deno.test("gates() tells which request tests the network, from when and until when at most", () => {
+  const driver = twoProviders();
+  const pause = () =>
+    view(driver)["network_pause"] as { readonly until: string; readonly probe: ToldProbe } | null;
+  for (const target of [P, Q]) driver.run(inOrder(outcomes.noResponse()), { targets: [target] });
+  assertEquals(pause()?.probe, IDLE);
+  driver.advance(MINUTE_MS);
+  assertEquals(pause()?.probe, IDLE, "over, and nobody tests it yet");
+  const probe = driver.begin({ targets: [P] });
+  const launch = driver.launch(probe);
+  driver.advance(5_000);
+  assertEquals(pause()?.probe, leasedTo(launch, probe.spec.id));
+  assertEquals(gates(driver).map((one) => one.probe), [IDLE, IDLE, IDLE], "no provider's own gate is tested");
+  driver.settle(probe, launch, outcomes.noResponse());
+  assertEquals([pause()?.probe, pause()?.until], [IDLE, isoTime(driver.nowMs + MINUTE_MS)]);
 });
 
 Deno.test("gates() gives a next moment without a cooldown where only the accounts rest", () => {

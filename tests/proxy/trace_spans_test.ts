@@ -31,6 +31,7 @@ const RECORD: DecisionRecord = {
     row: 20,
   }],
   notes: [],
+  movedTo: null,
 };
 
 function trace(record: DecisionRecord): { span: RequestSpan; children: readonly RequestSpan[] } {

@@ -19,6 +19,7 @@ export function decision(given: Partial<DecisionRecord> = {}): DecisionRecord {
     candidates: [],
     attempts: [attempt()],
     notes: [],
+    movedTo: null,
     ...given,
   };
 }

@@ -6,6 +6,8 @@ import type { DecisionRecord } from "../../lib/core/decision.ts";
 import type { Target } from "../../lib/core/domain.ts";
 import type { Outcome } from "../../lib/core/outcome.ts";
 import type { QuotaReading } from "../../lib/core/records.ts";
+import type { Launch } from "../../lib/core/retry_plan.ts";
+import type { RequestPlan } from "../../lib/proxy/pool_runtime.ts";
 import { ADMIN_KEY, type Rig, type RigOptions, startRig } from "./rig.ts";
 
 /** How often the fake clock follows the real one. */
@@ -67,12 +69,23 @@ export class StatusRig implements AsyncDisposable {
       candidates: [],
       attempts: [],
       notes: [],
+      movedTo: null,
       ...fields,
     });
   }
 
   /** One request, ended after its first attempt with this outcome, without anything on the wire. */
   attempt(target: Target, outcome: Outcome): void {
+    const { pool } = this.rig.app;
+    const nowMs = this.rig.clock.now();
+    const { plan, launch } = this.launch(target);
+    if (outcome.kind === "success") pool.progress(plan, launch, "semantic", nowMs);
+    pool.settle(plan, launch, outcome, nowMs);
+    pool.finish(plan, outcome.status ?? 502, outcome.kind === "success" ? null : outcome.code, nowMs);
+  }
+
+  /** The first attempt of a request that then waits for its answer. */
+  launch(target: Target): { readonly plan: RequestPlan; readonly launch: Launch } {
     const { pool } = this.rig.app;
     const nowMs = this.rig.clock.now();
     const plan = pool.begin({
@@ -92,9 +105,7 @@ export class StatusRig implements AsyncDisposable {
     }, nowMs);
     const step = pool.next(plan, nowMs);
     if (step.kind !== "launch") throw new Error(`Expected a launch, got ${step.kind}`);
-    if (outcome.kind === "success") pool.progress(plan, step.launch, "semantic", nowMs);
-    pool.settle(plan, step.launch, outcome, nowMs);
-    pool.finish(plan, outcome.status ?? 502, outcome.kind === "success" ? null : outcome.code, nowMs);
+    return { plan, launch: step.launch };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -115,7 +115,7 @@ function facts(told) {
     ["Took", told.ended_at === null ? "under way" : duration(timeOf(told.ended_at) - atMs)],
     [
       "Client was told",
-      told.status === 0 ? "nothing, it had left" : `${told.status} ${told.code ?? ""}`.trim(),
+      told.status === 0 ? leaving(told.code) : `${told.status} ${told.code ?? ""}`.trim(),
     ],
     ["Rounds", String(told.rounds)],
   ];
@@ -124,6 +124,10 @@ function facts(told) {
     { class: "facts" },
     ...rows.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, el("bdi", {}, value))]),
   );
+}
+
+function leaving(code) {
+  return code === "client_cancelled" ? "a part of its answer, then it left" : "nothing, it had left";
 }
 
 // ---------------------------------------------------------------- the timeline

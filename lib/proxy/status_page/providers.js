@@ -29,11 +29,20 @@ function tickPause(nowMs) {
   const banner = byId("pause");
   setHidden(banner, pause === null);
   if (pause === null) return;
-  const untilMs = timeOf(pause.until);
-  const end = untilMs !== null && untilMs > nowMs
-    ? `for ${countdown(untilMs - nowMs)}`
-    : "until the next request has tested it";
-  setText(banner, `The network is paused ${end}: ${pause.providers.join(" and ")} could not be reached.`);
+  setText(
+    banner,
+    `The network is paused ${endOf(pause, nowMs)}: ${pause.providers.join(" and ")} could not be reached.`,
+  );
+}
+
+function endOf({ until, probe }, nowMs) {
+  const untilMs = timeOf(until);
+  if (untilMs !== null && untilMs > nowMs) return `for ${countdown(untilMs - nowMs)}`;
+  if (probe.state !== "leased") return "until the next request has tested it";
+  const leaseMs = timeOf(probe.lease_until);
+  return leaseMs !== null && leaseMs > nowMs
+    ? `while one request tests it, for ${countdown(leaseMs - nowMs)} at most`
+    : "while one request tests it";
 }
 
 function rowOf(provider, nowMs) {
