@@ -52,6 +52,8 @@ class OutageRig implements AsyncDisposable {
         id: "claude",
         kind: "anthropic",
         "base-url": claude.url,
+        // Nobody is asked for a list, so that no connection is older than the trouble.
+        models: ["claude-opus-4-8"],
         accounts: [{ id: "c1", "api-key": "SENT-tok-C1" }, { id: "c2", "api-key": "SENT-tok-C2" }],
       }],
       pools: [{

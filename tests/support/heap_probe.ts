@@ -22,7 +22,16 @@ export function inspectFlag(port: number): string {
 
 /** @throws Error when nobody answers there in time. */
 export async function readHeap(port: number): Promise<HeapReading> {
-  const signal = AbortSignal.timeout(ANSWER_LIMIT_MS);
+  const limit = new AbortController();
+  const timer = setTimeout(() => limit.abort(), ANSWER_LIMIT_MS);
+  try {
+    return await readWithin(port, limit.signal);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function readWithin(port: number, signal: AbortSignal): Promise<HeapReading> {
   const list = await (await fetch(`http://127.0.0.1:${port}/json/list`, { signal })).json();
   const socket = new WebSocket(list[0].webSocketDebuggerUrl);
   const answers = new Map<number, (result: Record<string, number>) => void>();
@@ -50,6 +59,8 @@ export async function readHeap(port: number): Promise<HeapReading> {
   } finally {
     const closed = new Promise((resolve) => socket.onclose = resolve);
     socket.close();
-    await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, 200))]);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    await Promise.race([closed, new Promise((resolve) => timer = setTimeout(resolve, 200))]);
+    clearTimeout(timer);
   }
 }

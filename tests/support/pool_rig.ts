@@ -50,6 +50,8 @@ export class PoolRig implements AsyncDisposable {
           id: "claude",
           kind: "anthropic",
           "base-url": pools.claude.url,
+          // Nobody is asked for a list, so that no connection is older than the trouble.
+          models: [MODELS.claude],
           accounts: [{ id: "c", "api-key": "SENT-tok-claude" }],
         },
         {
