@@ -61,7 +61,7 @@ export class Upgrader {
   }
 }
 
-/** The socket as a bridge takes it; a silent client is pinged, and given up after twice that time. */
+/** The socket as a bridge takes it; a client is pinged after half of that silence, and given up after all of it. */
 function watched(socket: WebSocket, clock: Clock, silenceMs: number): ClientSocket {
   let heard = true;
   let timer: Scheduled;

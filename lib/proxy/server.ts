@@ -57,18 +57,6 @@ const TOLD_EVERY_MS = 10_000;
 /** The answer to an upgrade that was accepted: it has gone out already. */
 const SWITCHED = 101;
 
-function wrongVersion(): Answer {
-  return new Answer("Only HTTP/1.1 and 1.0 are spoken here\n", {
-    status: 505,
-    headers: { "content-type": "text/plain; charset=utf-8", connection: "close" },
-  });
-}
-
-/** An address under which this machine reaches itself. */
-function ownAddress(hostname: string): string {
-  return hostname === "0.0.0.0" ? "127.0.0.1" : hostname === "::" ? "::1" : hostname;
-}
-
 /** @throws the system's error, with its `code`, when the address cannot be bound. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const listening = new Listening(options);
@@ -206,13 +194,14 @@ class Listening implements RunningServer {
       connection.waiting.shift()?.start();
     });
     const start = (): void => {
-      if (this.#ending.has(socket)) return;
+      // The answer before it was the last: this one's turn never comes, and the runtime tells nobody.
+      if (this.#ending.has(socket)) return over();
       connection.isBusy = true;
       this.#start(incoming, request, response);
     };
     if (!connection.isBusy) return start();
-    if (connection.waiting.length === AHEAD_LIMIT) return void socket.destroy();
     connection.waiting.push({ start, over });
+    if (connection.waiting.length > AHEAD_LIMIT) socket.destroy();
   }
 
   #start(incoming: IncomingMessage, request: HttpRequest, response: ServerResponse): void {
@@ -335,4 +324,16 @@ class Listening implements RunningServer {
       headers: { "content-type": "application/json" },
     });
   }
+}
+
+function wrongVersion(): Answer {
+  return new Answer("Only HTTP/1.1 and 1.0 are spoken here\n", {
+    status: 505,
+    headers: { "content-type": "text/plain; charset=utf-8", connection: "close" },
+  });
+}
+
+/** An address under which this machine reaches itself. */
+function ownAddress(hostname: string): string {
+  return hostname === "0.0.0.0" ? "127.0.0.1" : hostname === "::" ? "::1" : hostname;
 }

@@ -70,3 +70,30 @@ Deno.test("a client that leaves with a handshake behind its request leaves that 
   await left.promise;
   await eventually(() => server.openCount === 0);
 });
+
+Deno.test("requests that are never served, behind a last one or beyond the limit, are not waited for", async () => {
+  const shapes = [
+    { answer: { connection: "close" }, ahead: 3 },
+    { answer: {}, ahead: 40 },
+  ];
+  for (const { answer, ahead } of shapes) {
+    const gate = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<void>();
+    await using server = await listen(async () => {
+      asked.resolve();
+      await gate.promise;
+      return new Answer("done", { headers: answer });
+    });
+    const client = await Deno.connect({ hostname: "127.0.0.1", port: server.port });
+    await client.write(new TextEncoder().encode(wire("GET /").repeat(ahead)));
+    await asked.promise;
+    gate.resolve();
+    try {
+      while (await client.read(new Uint8Array(1_000)) !== null);
+    } catch {
+      // Reset is an end as well.
+    }
+    client.close();
+    await eventually(() => server.openCount === 0, 2_000);
+  }
+});
