@@ -349,7 +349,8 @@ function saveOlderVersion(connection: Connection, version: number, path: string)
   const backup = `${path}.v${version}.bak`;
   const partial = beginPrivateFile(backup);
   try {
-    Deno.writeFileSync(partial, Deno.readFileSync(path));
+    Deno.copyFileSync(path, partial);
+    Deno.chmodSync(partial, 0o600);
     completeFile(partial, backup);
   } catch (error) {
     removeIfThere(partial);
