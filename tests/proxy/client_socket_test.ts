@@ -5,10 +5,7 @@ import { eventually } from "../support/eventually.ts";
 import { mustOpenWs } from "../support/ws_client.ts";
 import { HeaderFields } from "../../lib/core/header_fields.ts";
 import { Answer } from "../../lib/proxy/answer.ts";
-import { OpenSockets } from "../../lib/proxy/open_sockets.ts";
-import { startServer } from "../../lib/proxy/server.ts";
-import { createClock } from "../../lib/runtime/clock.ts";
-import { memoryLog } from "../support/memory_log.ts";
+import { listen } from "../support/bare_listener.ts";
 
 const HANDSHAKE = {
   connection: "Upgrade",
@@ -56,21 +53,13 @@ Deno.test("isSendableCode() knows the codes a close frame may carry, at every bo
 async function upgradeServer(silenceMs: number, protocol = "") {
   const events: string[] = [];
   let socket: ClientSocket | null = null;
-  const server = await startServer({
-    hostname: "127.0.0.1",
-    port: 0,
-    clock: createClock(),
-    log: memoryLog(),
-    sockets: new OpenSockets(),
-    abortAll: () => {},
-    handler: ({ upgrade }) => {
-      socket = upgrade!.accept(HeaderFields.from({ "x-models-etag": "e1" }), protocol, silenceMs)!;
-      socket.onmessage = ({ data }) =>
-        events.push(typeof data === "string" ? data : `${data.constructor.name}`);
-      socket.onerror = () => events.push("error");
-      socket.onclose = ({ code, wasClean }) => events.push(`close ${code} ${wasClean}`);
-      return new Answer(null, { status: 101 });
-    },
+  const server = await listen(({ upgrade }) => {
+    socket = upgrade!.accept(HeaderFields.from({ "x-models-etag": "e1" }), protocol, silenceMs)!;
+    socket.onmessage = ({ data }) =>
+      events.push(typeof data === "string" ? data : `${data.constructor.name}`);
+    socket.onerror = () => events.push("error");
+    socket.onclose = ({ code, wasClean }) => events.push(`close ${code} ${wasClean}`);
+    return new Answer(null, { status: 101 });
   });
   return {
     url: `http://127.0.0.1:${server.port}/`,

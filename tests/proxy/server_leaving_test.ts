@@ -2,14 +2,9 @@
 import { assertEquals } from "@std/assert";
 import { Answer } from "../../lib/proxy/answer.ts";
 import type { ClientRequest } from "../../lib/proxy/client_request.ts";
-import { OpenSockets } from "../../lib/proxy/open_sockets.ts";
-import { startServer } from "../../lib/proxy/server.ts";
-import { createClock } from "../../lib/runtime/clock.ts";
-import { memoryLog } from "../support/memory_log.ts";
+import { HANDSHAKE, listen } from "../support/bare_listener.ts";
 
 const ENCODER = new TextEncoder();
-const HANDSHAKE = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n" +
-  "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
 /** A listener whose one request is answered when the test says so. */
 async function startRig(handle: (request: ClientRequest) => Promise<Answer> | null = () => null) {
@@ -17,28 +12,19 @@ async function startRig(handle: (request: ClientRequest) => Promise<Answer> | nu
   const left = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<Answer>();
   let leaves = 0;
-  const server = await startServer({
-    hostname: "127.0.0.1",
-    port: 0,
-    clock: createClock(),
-    log: memoryLog(),
-    sockets: new OpenSockets(),
-    abortAll: () => {},
-    headLimitMs: 200,
-    handler: async (request) => {
-      request.whenLeft(() => {
-        leaves++;
-        left.resolve();
-      });
-      try {
-        while (request.body !== null && await request.body.read() !== null);
-        read.resolve(request);
-      } catch (error) {
-        read.reject(error);
-      }
-      return await handle(request) ?? await answer.promise;
-    },
-  });
+  const server = await listen(async (request) => {
+    request.whenLeft(() => {
+      leaves++;
+      left.resolve();
+    });
+    try {
+      while (request.body !== null && await request.body.read() !== null);
+      read.resolve(request);
+    } catch (error) {
+      read.reject(error);
+    }
+    return await handle(request) ?? await answer.promise;
+  }, { headLimitMs: 200 });
   return {
     server,
     read: read.promise,

@@ -12,6 +12,7 @@ export const HANDSHAKE = "connection: upgrade\r\nupgrade: websocket\r\nsec-webso
 /** Ends at once with whatever is under way, when the test ends. */
 export async function listen(
   handler: (request: ClientRequest) => Answer | Promise<Answer>,
+  options: { readonly headLimitMs?: number } = {},
 ): Promise<RunningServer & AsyncDisposable> {
   const server = await startServer({
     hostname: "127.0.0.1",
@@ -20,6 +21,7 @@ export async function listen(
     log: memoryLog(),
     sockets: new OpenSockets(),
     abortAll: () => {},
+    ...options,
     handler,
   });
   return Object.assign(server, { [Symbol.asyncDispose]: () => server.stop(0) });
