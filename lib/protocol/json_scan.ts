@@ -21,7 +21,13 @@ export interface JsonMember {
 }
 
 export type JsonScan =
-  | { readonly ok: true; readonly members: JsonMember[]; readonly objectEnd: number }
+  | {
+    readonly ok: true;
+    readonly members: JsonMember[];
+    readonly objectEnd: number;
+    /** A string at any depth begins as our own reasoning carriers do (`translate/reasoning_carrier.ts`). */
+    readonly mayCarry: boolean;
+  }
   /** `problem` is a sentence of ours for the client; `at` the offset where reading stopped. */
   | { readonly ok: false; readonly at: number; readonly problem: string };
 
@@ -61,6 +67,7 @@ MEANING[CLOSE_BRACKET] = 3;
 
 /** Members of the object that is the whole body, in their order; duplicates stay, the last one counts. */
 export function scanTopLevel(bytes: Uint8Array): JsonScan {
+  sawCarrier = false;
   const start = skipSpace(bytes, 0);
   const scan = scanObject(bytes, start, bytes.length);
   if (!scan.ok) return scan;
@@ -181,7 +188,7 @@ function scanObject(bytes: Uint8Array, start: number, limit: number): JsonScan {
   if (bytes[start] !== OPEN_BRACE || start >= limit) return fail(start, "The body is not a JSON object");
   const members: JsonMember[] = [];
   let at = skipSpace(bytes, start + 1);
-  if (bytes[at] === CLOSE_BRACE) return { ok: true, members, objectEnd: at + 1 };
+  if (bytes[at] === CLOSE_BRACE) return { ok: true, members, objectEnd: at + 1, mayCarry: sawCarrier };
   for (;;) {
     if (bytes[at] !== QUOTE) return fail(at, "A field name must be a string");
     if (members.length === JSON_MEMBER_LIMIT) return fail(at, "The JSON object has too many fields");
@@ -199,7 +206,7 @@ function scanObject(bytes: Uint8Array, start: number, limit: number): JsonScan {
     if (typeof valueEnd === "string") return fail(valueStart, valueEnd);
     members.push({ key, keyStart, valueStart, valueEnd, kind });
     at = skipSpace(bytes, valueEnd);
-    if (bytes[at] === CLOSE_BRACE) return { ok: true, members, objectEnd: at + 1 };
+    if (bytes[at] === CLOSE_BRACE) return { ok: true, members, objectEnd: at + 1, mayCarry: sawCarrier };
     if (bytes[at] !== COMMA) return fail(at, "A comma or the end of the object must follow a value");
     at = skipSpace(bytes, at + 1);
   }
@@ -257,6 +264,13 @@ function endsScalar(byte: number): boolean {
     byte === QUOTE || byte <= 0x20;
 }
 
+/** `hf.`, with which every carrier begins: looked for on the way, where a search of its own would take as long again. */
+const CARRIER_H = 0x68;
+const CARRIER_F = 0x66;
+const CARRIER_DOT = 0x2e;
+/** Of the scan under way. */
+let sawCarrier = false;
+
 /** What closes each open level; the body itself is level 1. One for all scans: none is interrupted by another. */
 const closers = new Uint8Array(JSON_DEPTH_LIMIT - 1);
 
@@ -295,6 +309,9 @@ function skipLevels(bytes: Uint8Array, start: number): number | string {
 function skipString(bytes: Uint8Array, start: number): number {
   const length = bytes.length;
   let at = start + 1;
+  if (bytes[at] === CARRIER_H && bytes[at + 1] === CARRIER_F && bytes[at + 2] === CARRIER_DOT) {
+    sawCarrier = true;
+  }
   for (;;) {
     const near = Math.min(length, at + NEAR_BYTES);
     for (; at < near; at++) {

@@ -129,6 +129,28 @@ for (const c of refused) {
   });
 }
 
+const carriers: readonly { body: string; may: boolean }[] = [
+  { body: '{"a":"hf.sig1:x"}', may: true },
+  { body: '{"a":[{"b":[1,{"signature":"hf."}]}]}', may: true },
+  { body: '{"hf.a":1}', may: true },
+  { body: '{"a":"hf"}', may: false },
+  { body: '{"a":"hf","b":".sig1:"}', may: false },
+  { body: '{"a":"a hf.sig1:x"}', may: false },
+  { body: '{"a":"\\"hf.sig1:x"}', may: false },
+  { body: '{"a":{"b":"a \\"hf.sig1:x\\""}}', may: false },
+  { body: "{}", may: false },
+];
+for (const { body, may } of carriers) {
+  Deno.test(`scanTopLevel() tells that ${body} ${may ? "may" : "cannot"} hold a carrier of ours`, () => {
+    // Nothing of one scan is told of the next.
+    for (const [text, expected] of [[body, may], ["{}", false]] as const) {
+      const scan = scanTopLevel(bytesOf(text));
+      assert(scan.ok);
+      assertEquals(scan.ok && scan.mayCarry, expected);
+    }
+  });
+}
+
 Deno.test("scanTopLevel() refuses every proper prefix of a body", () => {
   const bytes = bytesOf('{"model":"m","input":[{"a":"x\\"y","b":[1,{}]}],"n":-1,"stream":true}');
   assert(scanTopLevel(bytes).ok);

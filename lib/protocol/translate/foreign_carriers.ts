@@ -5,12 +5,9 @@
  * (`reasoning_carrier.ts`). Translators unpack it; where nothing is translated the upstream would refuse the whole
  * request for it. Every other byte stays as it was: signed blocks are checked byte for byte (field case B112).
  */
-import { indexOfText } from "../find_text.ts";
 import { findMember, type JsonMember, readStringValue, scanTopLevel } from "../json_scan.ts";
 import type { TranslatedProtocol } from "./translator.ts";
 
-/** How every carrier begins, as it stands in JSON. */
-const MARK = '"hf.';
 const CARRIER = /^hf\.(?:sig1|red1|txt1|enc1):/;
 
 interface Span {
@@ -26,9 +23,9 @@ export function withoutForeignCarriers(
   protocol: TranslatedProtocol,
   body: Uint8Array<ArrayBuffer>,
 ): Uint8Array<ArrayBuffer> {
-  if (protocol === "chat" || indexOfText(body, MARK) === -1) return body;
+  if (protocol === "chat") return body;
   const top = scanTopLevel(body);
-  if (!top.ok) return body;
+  if (!top.ok || !top.mayCarry) return body;
   const list = findMember(top.members, protocol === "responses" ? "input" : "messages");
   if (list?.kind !== "array") return body;
   const elements = elementsOf(body, list.valueStart, list.valueEnd);
