@@ -113,6 +113,8 @@ export interface Upstream {
    * Reading `response.body` may throw: `readBodyFailure` in `upstream/transport_error.ts` turns that into evidence.
    */
   send(request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamResult>;
+  /** Nobody will send or read this body any more: the memory of a large one goes back once no send uses it. */
+  forget(body: Uint8Array<ArrayBuffer>): void;
   /** What the error thrown by a body read means. */
   bodyFailure(error: unknown): Evidence;
   /** The first 64 KiB of a refusal's body, for at most a few seconds; the rest is let go. Never throws. */

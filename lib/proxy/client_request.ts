@@ -18,7 +18,7 @@ export interface ClientRequest {
   whenLeft(callback: () => void): void;
 }
 
-/** The body of a request. Either `read` or `whole` is used. */
+/** The body of a request. Either `read` or `whole` is used; what is read belongs to the reader. */
 export interface RequestSource extends ByteSource {
   /** All of it, for a body whose length was declared. Throws when less comes. */
   whole(lengthBytes: number): Promise<Uint8Array<ArrayBuffer>>;

@@ -1,6 +1,7 @@
 /**
  * Reads a client's body by ruling 18 and looks at the few fields a rule needs, without parsing it whole.
  */
+import { freeBytes } from "../core/byte_memory.ts";
 import { REPLAY_BODY_LIMIT_BYTES } from "../core/domain.ts";
 import type { ByteSource, Inflate } from "../ports.ts";
 import {
@@ -103,6 +104,7 @@ async function readLarge(source: ByteSource, length: number, pace: BodyPace): Pr
     whole.set(part, at);
     at += part.length;
     pace.count(part.length);
+    freeBytes(part);
   }
 }
 
@@ -205,6 +207,8 @@ export function concat(chunks: readonly Uint8Array<ArrayBuffer>[], total: number
 /** The fields of a JSON body that rules ask for. */
 export interface BodyFields {
   readonly members: readonly JsonMember[];
+  /** See `JsonScan`. */
+  readonly mayCarry: boolean;
   readonly model: string | null;
   readonly stream: boolean;
   readonly effort: string | null;
@@ -236,6 +240,7 @@ export function readBodyFields(bytes: Uint8Array<ArrayBuffer>): FieldsResult {
     ok: true,
     fields: {
       members,
+      mayCarry: scan.mayCarry,
       model: text(find("model")),
       stream: readBooleanValue(bytes, find("stream")) === true,
       effort: text(find("reasoning_effort")) ?? text(findNested(bytes, find("reasoning"), "effort")),

@@ -108,7 +108,7 @@ export async function runRequest(deps: ProxyDeps, input: RunInput): Promise<Answ
   const hooks: AttemptHooks = {
     commit: (launch) => {
       pool.commit(plan, launch, clock.now());
-      letGoOfBody(context);
+      letGoOfBody(context, deps.upstream);
     },
     finished,
     bodyBroke: (launch, evidence, status) => {

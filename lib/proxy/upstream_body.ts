@@ -3,7 +3,7 @@
  */
 import type { ClientProtocol } from "../core/domain.ts";
 import type { Launch } from "../core/retry_plan.ts";
-import type { Ids } from "../ports.ts";
+import type { Ids, Upstream } from "../ports.ts";
 import { editTopLevel, type JsonEdit, type JsonMember } from "../protocol/json_scan.ts";
 import { parseObject } from "../protocol/translate/json.ts";
 import { withoutForeignCarriers } from "../protocol/translate/foreign_carriers.ts";
@@ -57,7 +57,12 @@ export function prepareBody(
 }
 
 /** Nothing of this request is sent any more: neither what the client sent nor what was made of it is kept. */
-export function letGoOfBody(context: RequestContext): void {
+export function letGoOfBody(context: RequestContext, upstream: Upstream): void {
+  const { body } = context;
+  if (body.kind === "bytes") upstream.forget(body.bytes);
+  for (const prepared of CACHE.get(context)?.values() ?? []) {
+    if (prepared.ok && prepared.body instanceof Uint8Array) upstream.forget(prepared.body);
+  }
   context.body = { kind: "none" };
   CACHE.delete(context);
 }
@@ -76,7 +81,9 @@ function fitOwn(
     bytes = editTopLevel(bytes, fields.members, [edit]);
   }
   // A conversation that was elsewhere before brings that provider's sealed reasoning in our own wrapping.
-  const own = outgoing.protocol === "raw" ? bytes : withoutForeignCarriers(outgoing.protocol, bytes);
+  const own = outgoing.protocol === "raw" || !fields.mayCarry
+    ? bytes
+    : withoutForeignCarriers(outgoing.protocol, bytes);
   return fitted(own, null, launch, entry, outgoing, own === body.bytes ? fields.members : null);
 }
 

@@ -16,6 +16,7 @@ import type {
 } from "../ports.ts";
 import { ConnectionPool } from "./connection_pool.ts";
 import { type Destination, findHost, openWire } from "./connector.ts";
+import { forgetBytes } from "./body_memory.ts";
 import { ACCEPTED_CODINGS, decodeAnswer, undoMissingLabel } from "./content_coding.ts";
 import { basicAuthorization, createEgress, type Egress, type ProxyEnvironment } from "./egress_proxy.ts";
 import { ERROR_BODY_LIMIT_BYTES, readErrorBody } from "./error_body.ts";
@@ -90,6 +91,10 @@ class HttpUpstream implements Upstream {
       connection = new HttpConnection(opened.wire);
     }
     return await this.#exchange(request, way, url, connection, firstByteAtMs, signal);
+  }
+
+  forget(body: Uint8Array<ArrayBuffer>): void {
+    forgetBytes(body);
   }
 
   bodyFailure(error: unknown): Evidence {

@@ -5,6 +5,7 @@
  * a chunk, repeats requests by itself, and tells failures apart by text alone (docs/decisions.md).
  */
 import type { AnswerBody } from "../ports.ts";
+import { whileSent } from "./body_memory.ts";
 import { type AnswerHead, encodeHead, HEAD_LIMIT_BYTES, readAnswerHead } from "./http_head.ts";
 import { MessageBody } from "./message_body.ts";
 import { BadHead, BrokenConnection } from "./transport_error.ts";
@@ -92,7 +93,7 @@ export class HttpConnection {
       return await this.#write(encodeHead(head, body));
     }
     await this.#write(encodeHead(head, null));
-    if (body instanceof Uint8Array) return await this.#write(body);
+    if (body instanceof Uint8Array) return await whileSent(body, () => this.#write(body));
     for await (const piece of body) await this.#write(piece);
   }
 

@@ -22,6 +22,7 @@ export function createNetwork(options: UpstreamOptions): Network {
   return {
     upstream: {
       send: (request, signal) => current.send(request, signal),
+      forget: (body) => current.forget(body),
       bodyFailure: (error) => current.bodyFailure(error),
       readErrorBody: (response) => current.readErrorBody(response),
       undoMissingLabel: (whole, limitBytes) => current.undoMissingLabel(whole, limitBytes),

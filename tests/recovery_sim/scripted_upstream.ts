@@ -114,6 +114,11 @@ export class ScriptedUpstream implements Upstream {
     }
   }
 
+  /** Whoever used it afterwards would send nonsense. */
+  forget(body: Bytes): void {
+    body.fill(0x78);
+  }
+
   bodyFailure(error: unknown): ReturnType<typeof readBodyFailure> {
     return readBodyFailure(error);
   }

@@ -16,6 +16,7 @@ export function testUpstream(clock: Clock, options: Partial<UpstreamOptions> = {
   });
   return {
     send: (request, signal) => upstream.send(request, signal),
+    forget: (body) => upstream.forget(body),
     bodyFailure: (error) => upstream.bodyFailure(error),
     readErrorBody: (response) => upstream.readErrorBody(response),
     undoMissingLabel: (whole, limitBytes) => upstream.undoMissingLabel(whole, limitBytes),

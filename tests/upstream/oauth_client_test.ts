@@ -153,6 +153,7 @@ function upstreamGiving(result: UpstreamResult): Upstream & { requests: Upstream
       requests.push(request);
       return Promise.resolve(result);
     },
+    forget: () => {},
     bodyFailure: () => ({ kind: "malformed", detail: "" }),
     readErrorBody: () => Promise.resolve(new Uint8Array()),
     undoMissingLabel: (whole) => whole,
