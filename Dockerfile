@@ -12,5 +12,5 @@ ENV XDG_STATE_HOME=/state HOME=/home/nonroot DENO_NO_UPDATE_CHECK=1
 VOLUME ["/accounts", "/state"]
 EXPOSE 8317
 HEALTHCHECK NONE
-ENTRYPOINT ["deno", "run", "--unstable-no-legacy-abort", "--allow-net", "--allow-read", "--allow-write", "--allow-env", "--allow-sys", "--no-remote", "--no-npm", "--no-config", "/app/holdfast.js"]
+ENTRYPOINT ["deno", "run", "--v8-flags=--max-semi-space-size=12", "--allow-net", "--allow-read", "--allow-write", "--allow-env", "--allow-sys", "--no-remote", "--no-npm", "--no-config", "/app/holdfast.js"]
 CMD ["serve", "--config", "/accounts/holdfast.yaml"]

@@ -10,7 +10,7 @@ export type SubjectName = "pass-through" | "holdfast";
 
 const ROOT = fromFileUrl(new URL("../../", import.meta.url));
 /** As the README starts the one file. */
-const FILE_FLAGS = ["--unstable-no-legacy-abort", "-A", "--no-remote", "--no-npm", "--no-config"];
+const FILE_FLAGS = ["--v8-flags=--max-semi-space-size=12", "-A", "--no-remote", "--no-npm", "--no-config"];
 
 export class Subjects {
   readonly #folder = Deno.makeTempDirSync({ prefix: "holdfast-bench-" });

@@ -88,7 +88,7 @@ Deno.test("docs/holdfast.service starts the program as it wants to be started", 
   const start = /^ExecStart=\/usr\/local\/bin\/holdfast (.+)$/m.exec(unit)![1]!;
   assertEquals(mistakesOf(start), []);
   assert(
-    /^# ExecStart=.*--unstable-no-legacy-abort.*--no-config/m.test(unit),
+    /^# ExecStart=.*--v8-flags=.*--no-config/m.test(unit),
     "the single file needs its flags",
   );
   assert(/^RestartPreventExitStatus=2$/m.test(unit));

@@ -14,7 +14,16 @@ try {
   // The demo is the whole product over simulated providers: it ends by itself, with 0 only if every client was served.
   const output = await run(
     empty,
-    ["run", "--unstable-no-legacy-abort", "-A", "--no-remote", "--no-npm", "--no-config", file, "demo"],
+    [
+      "run",
+      "--v8-flags=--max-semi-space-size=12",
+      "-A",
+      "--no-remote",
+      "--no-npm",
+      "--no-config",
+      file,
+      "demo",
+    ],
     { DENO_DIR: join(folder, "cache"), XDG_STATE_HOME: join(folder, "state"), HOME: empty, NO_COLOR: "1" },
   );
   if (!output.includes("every client was served")) {

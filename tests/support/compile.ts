@@ -33,7 +33,7 @@ for (const target of targets) {
 await Deno.writeTextFile("dist/SHA256SUMS", sums.join("\n") + "\n");
 
 async function compile(target: string | null, file: string): Promise<void> {
-  const args = ["compile", "--unstable-no-legacy-abort", ...PERMISSIONS];
+  const args = ["compile", "--v8-flags=--max-semi-space-size=12", ...PERMISSIONS];
   if (target !== null) args.push("--target", target);
   const { code, stderr } = await new Deno.Command(Deno.execPath(), {
     args: [...args, "--output", file, "main.ts"],
