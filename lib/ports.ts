@@ -58,7 +58,7 @@ export interface UpstreamRequest {
   readonly method: string;
   readonly url: string;
   readonly headers: HeaderList;
-  /** Null = no body. */
+  /** Null = no body. The pieces of a stream are used up. */
   readonly body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>> | null;
   /** Known length of a streamed body, or null (then chunked). Ignored for bytes. */
   readonly bodyLength: number | null;

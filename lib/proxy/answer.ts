@@ -11,7 +11,10 @@ export interface AnswerInit {
 
 const ENCODER = new TextEncoder();
 
-/** A source is asked for more whenever the client has taken what there was. */
+/**
+ * Bytes belong to the answer: the memory of many goes back when they are out. A source is asked for more whenever the
+ * client has taken what there was.
+ */
 export type AnswerContent = Uint8Array<ArrayBuffer> | ByteSource | null;
 
 export class Answer {

@@ -1,4 +1,5 @@
 /** Bodies of answers: read whole within a limit, or handed to the client as they come. */
+import { makeBytes } from "../core/byte_memory.ts";
 import type { AnswerBody, ByteSource, Clock } from "../ports.ts";
 import { concat } from "./request_body.ts";
 
@@ -42,7 +43,7 @@ async function readKnown(
   length: number,
   note: (readBytes: number) => void,
 ): Promise<Bytes> {
-  const bytes = new Uint8Array(length);
+  const bytes = makeBytes(length);
   let at = 0;
   while (at < length) {
     const piece = await body.read(at === 0 ? bytes : bytes.subarray(at));

@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { freeBytes } from "../core/byte_memory.ts";
+import { freeBytes, makeBytes } from "../core/byte_memory.ts";
 import { HeaderFields } from "../core/header_fields.ts";
 import type { ByteSource, Clock } from "../ports.ts";
 import type { Answer } from "./answer.ts";
@@ -81,7 +81,7 @@ class IncomingBody implements RequestSource {
   }
 
   async whole(lengthBytes: number): Promise<Bytes> {
-    const whole = new Uint8Array(lengthBytes);
+    const whole = makeBytes(lengthBytes);
     let at = 0;
     for (let piece = await this.read(); piece !== null; piece = await this.read()) {
       whole.set(piece, at);
@@ -166,7 +166,8 @@ export function sendAnswer(
     const isLast = !response.shouldKeepAlive || headers.get("connection") === "close";
     if (isLast && request.body !== null) endLater(request.body, response, content, clock);
     else if (content === null) response.end();
-    else response.end(content);
+    else if (content.length < LARGE_PIECE_BYTES) response.end(content);
+    else response.end(content, () => freeBytes(content));
     request.body?.abandon();
     return;
   }
@@ -260,7 +261,7 @@ class BodyWriter {
 
 function chunkOf(piece: Bytes): Bytes {
   const size = piece.length.toString(16);
-  const chunk = new Uint8Array(size.length + piece.length + 4);
+  const chunk = makeBytes(size.length + piece.length + 4);
   let at = 0;
   while (at < size.length) chunk[at] = size.charCodeAt(at++);
   chunk[at++] = CARRIAGE_RETURN;

@@ -4,6 +4,7 @@
  * Our own and not the runtime's client, which costs several times as much for a small request and twice as much for
  * a chunk, repeats requests by itself, and tells failures apart by text alone (docs/decisions.md).
  */
+import { freeBytes } from "../core/byte_memory.ts";
 import type { AnswerBody } from "../ports.ts";
 import { whileSent } from "./body_memory.ts";
 import { type AnswerHead, encodeHead, HEAD_LIMIT_BYTES, readAnswerHead } from "./http_head.ts";
@@ -94,7 +95,10 @@ export class HttpConnection {
     }
     await this.#write(encodeHead(head, null));
     if (body instanceof Uint8Array) return await whileSent(body, () => this.#write(body));
-    for await (const piece of body) await this.#write(piece);
+    for await (const piece of body) {
+      await this.#write(piece);
+      freeBytes(piece);
+    }
   }
 
   async #write(bytes: Bytes): Promise<void> {

@@ -4,6 +4,7 @@
  * Strict where two readers could differ about where a message ends: that is how one answer becomes two.
  */
 import { Buffer } from "node:buffer";
+import { makeBytes } from "../core/byte_memory.ts";
 import { HeaderFields, type HeaderList } from "../core/header_fields.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
@@ -187,9 +188,9 @@ export function writeRequestHead(
 
 /** Head and the bytes that go with it in one piece. */
 export function encodeHead(head: string, body: Bytes | null): Bytes {
-  const bytes = new Uint8Array(head.length + (body?.length ?? 0));
+  const bytes = makeBytes(head.length + (body?.length ?? 0));
   // Header values are bytes, not text: Latin-1 keeps each as it is.
-  Buffer.from(bytes.buffer).write(head, 0, "latin1");
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).write(head, 0, "latin1");
   if (body !== null) bytes.set(body, head.length);
   return bytes;
 }

@@ -1,4 +1,5 @@
 /** The body of one answer, read from its connection as somebody asks for it: no read, no bytes in memory. */
+import { makeBytes } from "../core/byte_memory.ts";
 import type { AnswerBody } from "../ports.ts";
 import { ChunkedBody } from "./chunked_body.ts";
 import type { BodyFraming } from "./http_head.ts";
@@ -128,8 +129,8 @@ export class MessageBody implements AnswerBody {
 
 /** Bytes of the buffer in memory of their own, because the next read writes over it. */
 function take(bytes: Bytes, start: number, available: number, into: Bytes | undefined): Bytes {
-  if (into === undefined) return bytes.slice(start, start + available);
-  const count = Math.min(available, into.length);
-  into.set(bytes.subarray(start, start + count));
-  return into.subarray(0, count);
+  const target = into ?? makeBytes(available);
+  const count = Math.min(available, target.length);
+  target.set(bytes.subarray(start, start + count));
+  return count === target.length ? target : target.subarray(0, count);
 }

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { freeBytes } from "../../lib/core/byte_memory.ts";
+import { freeBytes, makeBytes } from "../../lib/core/byte_memory.ts";
 
 const cases: readonly { name: string; bytes: () => Uint8Array<ArrayBuffer>; freed: boolean }[] = [
   { name: "64 KiB", bytes: () => new Uint8Array(65_536), freed: true },
@@ -22,3 +22,20 @@ for (const c of cases) {
     freeBytes(bytes);
   });
 }
+
+Deno.test("makeBytes() gives zeros that nobody else has, of every length", () => {
+  const lengths = [0, 1, 100, 700, 2_047, 2_048, 2_049, 100_000];
+  const all = Array.from({ length: 300 }, (_, index) => {
+    const bytes = makeBytes(lengths[index % lengths.length]!);
+    assertEquals(bytes.length, lengths[index % lengths.length]);
+    assertEquals(bytes.every((byte) => byte === 0), true);
+    return bytes.fill(index % 251 + 1);
+  });
+  all.forEach((bytes, index) => assertEquals(bytes.every((byte) => byte === index % 251 + 1), true));
+});
+
+Deno.test("freeBytes() leaves alone what shares its memory", () => {
+  const [one, other] = [makeBytes(2_000), makeBytes(2_000)];
+  freeBytes(one);
+  assertEquals([one.length, other.length], [2_000, 2_000]);
+});

@@ -66,6 +66,17 @@ Deno.test("an answer whose length is known comes without chunks", async () => {
   assertCounts(await answer.bytes(), TOTAL);
 });
 
+Deno.test("answers that are there already come whole, whatever their length, again and again on one connection", async () => {
+  let turn = 0;
+  await using server = await listen(() => new Answer(pieces([SIZES[turn++ % SIZES.length]!])[0]!));
+  const client = Deno.createHttpClient({ poolMaxIdlePerHost: 1 });
+  for (const size of [...SIZES, ...SIZES]) {
+    const answer = await fetch(`http://127.0.0.1:${server.port}/`, { client });
+    assertCounts(await answer.bytes(), size);
+  }
+  client.close();
+});
+
 Deno.test("a client of HTTP/1.0 gets no chunks: its answer ends with the connection", async () => {
   await using server = await listen(() => new Answer(sourceOf(pieces(SIZES))));
   using connection = await Deno.connect({ hostname: "127.0.0.1", port: server.port });
