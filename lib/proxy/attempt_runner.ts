@@ -25,6 +25,7 @@ import { pinAnswer } from "./resource_pins.ts";
 import { digestSignal } from "./session_digest.ts";
 import { readStreamAnswer } from "./stream_answer.ts";
 import type { AnswerTranslating } from "./translation.ts";
+import { type Hide, hideInRelay, hiding } from "./echoed_secrets.ts";
 import { prepareBody, upstreamProtocolOf } from "./upstream_body.ts";
 import { readWholeAnswer } from "./whole_answer.ts";
 import { Answer, type AnswerContent } from "./answer.ts";
@@ -87,6 +88,8 @@ export interface Attempting {
   /** Null where the answer goes back in the protocol it came in. */
   readonly answer: AnswerTranslating | null;
   fail(evidence: Evidence, relay?: RelayAnswer | null): AttemptResult;
+  /** For what of the upstream's words goes to the client without `fail`. */
+  readonly hide: Hide;
 }
 
 export interface PreparedLaunch {
@@ -107,13 +110,18 @@ export async function prepareLaunch(
     throw new Error(`Cannot launch on a provider that is not configured: ${launch.provider}`);
   }
   let fingerprint: string | null = null;
+  let credential: Credential | null = null;
   const fail = (evidence: Evidence, relay: RelayAnswer | null = null): AttemptResult => {
     const outcome = judge(deps, entry, launch, evidence, context.match.route.base);
     return {
       kind: "failed",
       outcome,
       fingerprint,
-      relay: outcome.kind === "local_limit" ? overloaded(context, deps.clock.now()) : relay,
+      relay: outcome.kind === "local_limit"
+        ? overloaded(context, deps.clock.now())
+        : relay === null || credential === null
+        ? relay
+        : hideInRelay(relay, credential),
     };
   };
 
@@ -123,8 +131,9 @@ export async function prepareLaunch(
     : await deps.credentials.prepare(launch.account, context.abort.signal);
   if (!usable.ok) return { ok: false, result: fail(usable.evidence) };
   fingerprint = usable.fingerprint;
+  credential = usable.credential;
   if (context.abort.signal.aborted) return { ok: false, result: fail({ kind: "client_cancelled" }) };
-  return { ok: true, entry, credential: usable.credential, fail };
+  return { ok: true, entry, credential, fail };
 }
 
 /** This machine is at a limit of its own: said as that, never as the upstream's. */
@@ -170,7 +179,13 @@ export async function runAttempt(deps: ProxyDeps, input: AttemptInput): Promise<
   if (!result.ok) return fail(result.evidence);
 
   const { response } = result;
-  const attempting: Attempting = { entry, upstreamProtocol, answer: prepared.answer, fail };
+  const attempting: Attempting = {
+    entry,
+    upstreamProtocol,
+    answer: prepared.answer,
+    fail,
+    hide: hiding(credential),
+  };
   deps.pool.progress(plan, launch, "head", deps.clock.now());
   const group = entry.descriptor.sharedLimitKey(response.headers, credential);
   if (group !== null) deps.pool.noteLimitGroup(launch.account, group);

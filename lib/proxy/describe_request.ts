@@ -54,7 +54,8 @@ export function describe(
     tenant,
     body: asked.body,
     fields,
-    wantsStream: fields?.stream === true,
+    // Nobody looked into a body that streams by: what the upstream makes of it goes back as it comes.
+    wantsStream: asked.body.kind === "stream" ? true : fields?.stream === true,
     spec: describeRequest(deps, asked, sessions, turnStateAccount),
     abort,
   };

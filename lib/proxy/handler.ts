@@ -96,7 +96,13 @@ async function serve(
     mustInspect: isJson && route.namesModel,
     tooSlow: () => abort.abort(BODY_TOO_SLOW),
   });
-  if (!read.ok) return refuseBody(deps, read.problem, route, id);
+  if (!read.ok) {
+    // Whose upload was under way when we stopped did nothing wrong.
+    const endedByUs = read.problem === "aborted" && deps.isDraining();
+    return endedByUs
+      ? refuse(deps, "shutting_down", route.protocol, id)
+      : refuseBody(deps, read.problem, route, id);
+  }
   deps.traffic.bytesFromClients += lengthOf(read.body);
   const inspected = inspect(read.body, route, isJson);
   if (!inspected.ok) {

@@ -24,6 +24,7 @@ import { Answer } from "./answer.ts";
 import type { Upgrade } from "./client_request.ts";
 import type { UpgradeOffer } from "./client_socket.ts";
 import type { ProxyDeps } from "./deps.ts";
+import { hidingInText } from "./echoed_secrets.ts";
 import { type EndedTurn, SocketFrames } from "./socket_frames.ts";
 import { type BridgeEnd, CLIENT_SILENCE_MS, WebSocketBridge } from "./websocket_bridge.ts";
 
@@ -102,7 +103,7 @@ function bridge(
   input: AttemptInput,
   socket: SocketAttempt,
   upstream: Extract<DialResult, { ok: true }>["socket"],
-  { fail }: PreparedLaunch,
+  { credential, fail }: PreparedLaunch,
 ): AttemptResult {
   const { context, launch, plan, hooks } = input;
   const { clock, pool } = deps;
@@ -159,6 +160,7 @@ function bridge(
     upstream,
     frames,
     traffic: deps.traffic,
+    hide: hidingInText(credential),
     signal: context.abort.signal,
     onEnd: (end) => {
       lease?.cancel();

@@ -104,11 +104,16 @@ export class SocketFrames {
     return { kind: "forward", text: DECODER.decode(edited) };
   }
 
-  fromUpstream(text: string): void {
+  /** @returns whether it may be an end or an error: upstreams put into those whatever they like. */
+  fromUpstream(text: string): boolean {
     const type = LEADING_TYPE.exec(text)?.[1] ?? null;
-    if (type === null ? !MEANINGFUL.test(text) : !MEANINGFUL_TYPES.has(type)) return;
+    if (type === null ? !MEANINGFUL.test(text) : !MEANINGFUL_TYPES.has(type)) return false;
     const json = parseObject(text);
-    if (json === null) return;
+    if (json !== null) this.#read(json);
+    return true;
+  }
+
+  #read(json: Record<string, unknown>): void {
     if (this.#options.dialect === "realtime") return this.#readRealtime(json);
     const facts = readResponsesEvent(json, null);
     if (facts.quota !== null) this.#options.onQuota(facts.quota);

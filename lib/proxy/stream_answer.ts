@@ -74,7 +74,10 @@ export async function readStreamAnswer(
   const judgeEnd = (end: RelayEnd): Outcome => {
     if (end.kind === "success") return SUCCESS;
     const evidence: Evidence = end.kind === "cancelled" ? { kind: "client_cancelled" } : end.evidence;
-    return judge(deps, attempting.entry, launch, evidence, context.match.route.base);
+    const judged = judge(deps, attempting.entry, launch, evidence, context.match.route.base);
+    // A client that did not read until we stopped has not left.
+    const endedByUs = evidence.kind === "client_cancelled" && isEndedByShutdown(context);
+    return endedByUs ? { ...judged, origin: "local", code: "shutting_down" } : judged;
   };
   const { timeouts, streaming } = deps.config();
   const body = relayStream(stream, hold.held, {
@@ -85,10 +88,9 @@ export async function readStreamAnswer(
       outcome = judgeEnd({ kind: "failed", evidence });
       if (evidence.kind === "client_cancelled") {
         if (!isEndedByShutdown(context)) return null;
-        outcome = { ...outcome, origin: "local", code: "shutting_down" };
         return endedFrame(input, stream, translation, ENDED_BY_SHUTDOWN);
       }
-      return committedFailure(input, stream, translation, evidence, outcome);
+      return attempting.hide(committedFailure(input, stream, translation, evidence, outcome));
     },
     traffic: deps.traffic,
     onHeldDelivered: () => input.slot?.release(),

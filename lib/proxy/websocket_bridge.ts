@@ -44,7 +44,8 @@ export type BridgeEnd =
 export interface FrameWatch {
   readonly isBusy: boolean;
   fromClient(text: string): ClientFrame;
-  fromUpstream(text: string): void;
+  /** @returns whether it may be an end or an error. */
+  fromUpstream(text: string): boolean;
 }
 
 export interface BridgeOptions {
@@ -53,6 +54,8 @@ export interface BridgeOptions {
   readonly upstream: UpstreamSocket;
   readonly frames: FrameWatch;
   readonly traffic?: Traffic;
+  /** Takes out of the upstream's words what the account had to show it. */
+  readonly hide: (text: string) => string;
   /** Ends both sides at once, with 1001. */
   readonly signal: AbortSignal;
   /** Called once, as soon as one side is over. */
@@ -131,8 +134,8 @@ export class WebSocketBridge {
     const { client, frames, traffic } = this.#options;
     if (traffic !== undefined) traffic.bytesToClients += data.length;
     // A deadline is on disk before the client hears of it.
-    if (typeof data === "string") frames.fromUpstream(data);
-    client.send(data as string | Uint8Array<ArrayBuffer>);
+    const mayEcho = typeof data === "string" && frames.fromUpstream(data);
+    client.send(mayEcho ? this.#options.hide(data) : data as string | Uint8Array<ArrayBuffer>);
     this.#flow.sent(data.length);
     this.#closeWhenIdle();
   }
@@ -177,7 +180,7 @@ export class WebSocketBridge {
     this.#upstreamLimit?.cancel();
     if (this.#state === "over") return;
     // What the upstream did wrong says nothing to the client: to it the connection broke.
-    if (clean) this.#closeClient(code, reason);
+    if (clean) this.#closeClient(code, this.#options.hide(reason));
     else this.#closeClient(BROKEN, "");
     this.#end({ by: "upstream", clean });
   }

@@ -22,6 +22,7 @@ import type { ProxyDeps } from "./deps.ts";
 import { FellSilent, limitSilence, readWhole, streamBody, type WholeBody } from "./answer_body.ts";
 import { failOpen, withholdingSlot } from "./recovery.ts";
 import { evidenceOf } from "./stream_answer.ts";
+import { isEndedByShutdown } from "./request_context.ts";
 import { encode } from "./translation.ts";
 import { Answer } from "./answer.ts";
 
@@ -175,7 +176,7 @@ function streamOn(
   source: AnswerBody,
   begun: readonly Uint8Array<ArrayBuffer>[],
 ): AttemptResult {
-  const { launch, hooks } = input;
+  const { context, launch, hooks } = input;
   input.slot?.release();
   hooks.commit(launch);
   const body = streamBody(source, begun, (end) => {
@@ -183,7 +184,9 @@ function streamOn(
     else if (end === "cancelled") {
       hooks.finished(
         launch,
-        { ...SUCCESS, kind: "cancelled", row: 45, origin: "client", code: "client_cancelled" },
+        isEndedByShutdown(context)
+          ? { ...SUCCESS, kind: "cancelled", row: 45, origin: "local", code: "shutting_down" }
+          : { ...SUCCESS, kind: "cancelled", row: 45, origin: "client", code: "client_cancelled" },
         response.status,
         null,
       );

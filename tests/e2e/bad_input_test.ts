@@ -151,6 +151,24 @@ Deno.test("bodies of exactly 32 MiB are replayed, larger and chunked ones are se
   }
 });
 
+for (const path of ["/v1/responses", "/v1/chat/completions", "/v1/messages"]) {
+  Deno.test(`what an upstream makes of a body nobody looked into goes back as it comes: ${path}`, async () => {
+    await using rig = await startRig({ accounts: ["A"], checkScript: false });
+    rig.account("A").otherwise(ok("A"));
+    const head = '{"model":"m1","stream":true,"input":"';
+    const body = `${head}${"y".repeat(33_554_433 - head.length - 2)}"}`;
+    const answer = await rig.call(path, null, { body });
+    const text = await answer.text();
+    if (path === "/v1/responses") {
+      assertEquals([answer.status, answer.headers.get("content-type")], [
+        200,
+        "text/event-stream; charset=utf-8",
+      ]);
+      assert(text.includes("response.completed"), text);
+    } else assertEquals(answer.status, 413, text);
+  });
+}
+
 Deno.test("only the exact key passes, in each of its three places", async () => {
   await using rig = await startRig({ accounts: ["A"] });
   rig.account("A").otherwise(ok("A"));

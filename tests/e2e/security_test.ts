@@ -1,6 +1,16 @@
 /** What must never get out, and who must never get in: field cases (h), through the whole proxy. */
 import { assert, assertEquals } from "@std/assert";
-import { created, failed, failure, hangUp, json, ok, stream } from "../../lib/demo/simulated_replies.ts";
+import {
+  created,
+  delta,
+  failed,
+  failure,
+  hangUp,
+  json,
+  ok,
+  raw,
+  stream,
+} from "../../lib/demo/simulated_replies.ts";
 import { ADMIN_KEY, CLIENT_KEY, type Rig, startRig } from "../support/rig.ts";
 import { refusedRigSocket } from "../support/rig_sockets.ts";
 
@@ -120,6 +130,41 @@ Deno.test("B133 whatever upstreams echo and whatever breaks, no secret is anywhe
   assertEquals([leaksInDatabase(rig), (await rig.readLog()).match(SECRET) ?? []], [[], []]);
   assert((await rig.readLog()).includes("codex:acct-A:user-A"), "account ids are there instead");
 });
+
+const ECHO = "POST /responses authorization: Bearer SENT-tok-A x-api-key: SENT-tok-A";
+
+for (const streams of [false, true]) {
+  for (
+    const [name, reply] of [
+      ["plain text", raw(400, ECHO, { "content-type": "text/plain" })],
+      [
+        "an error object",
+        failure(400, { code: "invalid_prompt", type: "invalid_request_error", message: ECHO }),
+      ],
+      ["an error object of 422", failure(422, { code: "SENT-tok-A", message: ECHO })],
+      ["an event", stream([created(), failed("invalid_prompt", ECHO)])],
+      ["an event behind output", stream([created(), delta("Hel"), failed("invalid_prompt", ECHO)])],
+    ] as const
+  ) {
+    for (const path of ["/v1/responses", "/v1/messages", "/v1/chat/completions"]) {
+      Deno.test(`the key an upstream sends back in ${name} does not reach the client: ${path}, ${streams ? "streamed" : "whole"}`, async () => {
+        await using rig = await startRig({
+          accounts: ["A"],
+          config: { "request-retry": 0 },
+          checkScript: false,
+        });
+        rig.account("A").otherwise(reply);
+        const messages = [{ role: "user", content: "hi" }];
+        const body = path === "/v1/responses" ? { input: "hi" } : { messages, max_tokens: 9 };
+        const answer = await rig.call(path, { model: "m1", stream: streams, ...body });
+        const told = `${[...answer.headers].join()} ${await answer.text()}`;
+        assert(rig.hits("A") > 0);
+        assertEquals(told.match(SECRET), null, told);
+        assertEquals(await leaks(rig, []), {});
+      });
+    }
+  }
+}
 
 Deno.test("B133 an egress proxy's password and an in-stream failure's words stay inside", async () => {
   await using rig = await startRig({

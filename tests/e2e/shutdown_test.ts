@@ -1,7 +1,7 @@
 /** What a client is told whose request the end of the process ends: never nothing, and never that it left by itself. */
 import { assert, assertEquals } from "@std/assert";
 import { created, delta, failure, hold, silence, stream } from "../../lib/demo/simulated_replies.ts";
-import { type Rig, startRig } from "../support/rig.ts";
+import { CLIENT_KEY, type Rig, startRig } from "../support/rig.ts";
 
 const unanswered = [
   { name: "the upstream says nothing", reply: silence(), fields: {} },
@@ -65,3 +65,23 @@ for (const { path, fields, want } of streamed) {
 function readUntilEnd(rig: Rig, response: Response): Promise<string> {
   return rig.until(response.text());
 }
+
+Deno.test("a client that did not read its stream until we stopped has not left", async () => {
+  await using rig = await startRig({ accounts: ["A"], checkScript: false });
+  // More than the sockets of both ends hold.
+  rig.account("A").otherwise(stream([created("r"), ...Array(400).fill(delta("x".repeat(100_000))), hold()]));
+  using client = await Deno.connect({ hostname: "127.0.0.1", port: Number(new URL(rig.app.url).port) });
+  const body = JSON.stringify({ model: "m1", stream: true, input: "hi" });
+  await client.write(
+    new TextEncoder().encode(
+      `POST /v1/responses HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${CLIENT_KEY}\r\n` +
+        `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+    ),
+  );
+  await rig.eventually(() => rig.hits("A") === 1);
+  const { app } = rig;
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  await rig.stop();
+  const record = app.decisions.latest(1)[0]!;
+  assertEquals(record.code, "shutting_down");
+});

@@ -243,6 +243,26 @@ for (const { name, steps, state: want, persisted = false } of books) {
   });
 }
 
+Deno.test("the key an upstream sends back in a frame or as it closes does not reach the client", async () => {
+  await using rig = await startRig({ accounts: ["A"] });
+  const echo = "authorization: Bearer SENT-tok-A";
+  rig.account("A").websocket.script(
+    accept([
+      receive(),
+      created(),
+      errorFrame(400, { error: { type: "invalid_request_error", message: echo } }),
+      failed("invalid_prompt", echo),
+      close(1008, echo),
+    ]),
+  );
+  await using client = await openRigSocket(rig);
+  client.create();
+  const told = [await client.next(), await client.next(), await client.next()].join();
+  const { reason } = await client.closed;
+  assertEquals(`${told} ${reason}`.match(/SENT-tok-A/), null, told);
+  assertEquals([told.match(/\[redacted\]/g)?.length, reason], [2, "authorization: Bearer [redacted]"]);
+});
+
 function LIMIT_REACHED() {
   return {
     error: {

@@ -23,13 +23,14 @@ function join(options: { readonly opened?: boolean; readonly busy?: boolean } = 
     isBusy: options.busy ?? false,
     fromClient: (text) =>
       text.startsWith("answer:") ? { kind: "answer", text: text.slice(7) } : { kind: "forward", text },
-    fromUpstream: (text) => void seen.push(text),
+    fromUpstream: (text) => seen.push(text) > 0 && text.startsWith("error:"),
   };
   const bridge = new WebSocketBridge({
     clock,
     client,
     upstream,
     frames,
+    hide: (text) => text.replaceAll("secret", "***"),
     signal: abort.signal,
     onEnd: (end) => ends.push(end),
     onClosed: () => closed++,
@@ -37,6 +38,13 @@ function join(options: { readonly opened?: boolean; readonly busy?: boolean } = 
   if (options.opened ?? true) client.opens();
   return { clock, client, upstream, abort, ends, seen, frames, bridge, closedCount: () => closed };
 }
+
+Deno.test("WebSocketBridge hides secrets in ends and errors, and touches nothing else", () => {
+  const { client, upstream } = join();
+  upstream.says("a secret");
+  upstream.says("error: a secret");
+  assertEquals(client.sent, ["a secret", "error: a ***"]);
+});
 
 Deno.test("WebSocketBridge passes text and bytes both ways, in order, and shows text to its watcher", () => {
   const { client, upstream, seen } = join();
