@@ -2,10 +2,10 @@
  * `holdfast explain`: one request told from its first attempt to its answer. `holdfast why`: who would serve a model.
  */
 import type { DecisionRecord } from "../core/decision.ts";
-import { type DecisionResult, type StoryLine, tellDecision } from "../proxy/decision_words.ts";
+import { type DecisionResult, type StoryLine, tellDecision, tellDuration } from "../proxy/decision_words.ts";
 import { answer, type Command, EXIT, problem, type Report } from "./command.ts";
 import { type Management, MANAGEMENT_OPTIONS, withManagement } from "./management_client.ts";
-import { duration, type Painter, printable, relativeTime, type Style, table } from "./terminal.ts";
+import { type Painter, printable, relativeTime, type Style, table } from "./terminal.ts";
 
 interface BlockJson {
   readonly block: string | null;
@@ -94,7 +94,7 @@ function showDecision(decision: DecisionJson): Report {
     const startMs = Date.parse(decision.at);
     const after = decision.ended_at === null
       ? ""
-      : ` after ${duration(Date.parse(decision.ended_at) - startMs)}`;
+      : ` after ${tellDuration(Date.parse(decision.ended_at) - startMs)}`;
     const about = [
       decision.request_id,
       decision.route,
@@ -107,7 +107,7 @@ function showDecision(decision: DecisionJson): Report {
       paint.faint(printable(about.join("  "))),
       "",
       ...story.lines.map(({ atMs, text, tone }) =>
-        `  ${`+${duration(atMs - startMs)}`.padEnd(12)}${paintLine(printable(text), tone, paint)}`
+        `  ${`+${tellDuration(atMs - startMs)}`.padEnd(12)}${paintLine(printable(text), tone, paint)}`
       ),
     ];
     return `${lines.join("\n")}\n${showCandidates(decision, style)}`;

@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { failure, ok } from "../../lib/demo/simulated_replies.ts";
 import { CommandLine, type CommandLineOptions } from "../support/command_line.ts";
+import { attempt, decision } from "../support/decisions.ts";
 import { ADMIN_KEY, type Rig, startRig } from "../support/rig.ts";
 
 const A = "codex:acct-A:user-A";
@@ -106,7 +107,7 @@ Deno.test("explain tells a failover attempt by attempt", async () => {
   using line = lineTo(rig);
   const last = await line.run("explain");
   assertEquals(last.code, 0);
-  assertMatch(last.out, /^Served by codex:acct-B:user-B at the second attempt after \d+ m?s\n/);
+  assertMatch(last.out, /^Served by codex:acct-B:user-B at the second attempt after (\d+ ms|\d+\.\d s)\n/);
   assertMatch(last.out, /\+0 ms +Sent to codex:acct-A:user-A; it is at a limit \(429 /);
   assertMatch(last.out, /Moved on to codex:acct-B:user-B; it answered after/);
   assertMatch(last.out, /\ncodex:acct-A:user-A\tdeadline \(retry after\)\tin 59 min/);
@@ -124,7 +125,7 @@ Deno.test("explain tells of waits and of a refusal without any attempt", async (
   using line = lineTo(rig);
   assertMatch(
     (await line.run("explain", "last")).out,
-    /Waited \d(\.\d)? s until the first account was free again/,
+    /Waited \d\.\d s until the first account was free again/,
   );
   await rig.admin(`accounts/${A}`, { method: "PATCH", body: '{"enabled":false}' }).then((answer) =>
     answer.body?.cancel()
@@ -135,6 +136,27 @@ Deno.test("explain tells of waits and of a refusal without any attempt", async (
     refused.out,
     /^The client was told 503 auth_unavailable.*\nEvery account is switched off.*Nothing was sent\n/,
   );
+});
+
+Deno.test("explain writes every span of a story alike: the end, the moments of the steps, what each took", async () => {
+  await using rig = await startRig({ accounts: [] });
+  const atMs = rig.clock.now() - 10_000;
+  const failed = { outcome: "transient:overloaded", status: 503, startedAtMs: atMs, endedAtMs: atMs + 40 };
+  rig.app.decisions.add(decision({
+    atMs,
+    endedAtMs: atMs + 4_750,
+    attempts: [
+      attempt(failed),
+      attempt({ round: 2, cause: "round", startedAtMs: atMs + 3_880, endedAtMs: atMs + 4_750 }),
+    ],
+    waits: [{ fromMs: atMs + 40, untilMs: atMs + 3_880, reason: "cooldown" }],
+  }));
+  using line = lineTo(rig);
+  const { out } = await line.run("explain");
+  assertMatch(out, /^Served by .* after 4\.8 s\n/);
+  assertMatch(out, /\n {2}\+0 ms +Sent to .* after 40 ms\n/);
+  assertMatch(out, /\n {2}\+40 ms +Waited 3\.8 s until/);
+  assertMatch(out, /\n {2}\+3\.9 s +A new round began with .*; it answered after 870 ms\n/);
 });
 
 Deno.test("explain before the first request says that there was none", async () => {
