@@ -5,6 +5,7 @@ import { openMetrics } from "./app_metrics.ts";
 import { diffConfig, listensBeyondLoopback } from "./config.ts";
 import type { Config } from "./config_types.ts";
 import type { App, Outside } from "./app_types.ts";
+import { isEmailMeant, maskEmail } from "./core/credential.ts";
 import type { ProviderId } from "./core/domain.ts";
 import { ensureSomeKey, StartRefused } from "./first_key.ts";
 import { providerEntries } from "./provider_entries.ts";
@@ -184,9 +185,15 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
     pool,
     details: (id) => {
       const entry = directory.get(id);
-      return entry === null
-        ? null
-        : { upstreamAccountId: entry.upstreamAccountId, maskedEmail: entry.maskedEmail, plan: entry.plan };
+      return entry === null ? null : {
+        upstreamAccountId: entry.upstreamAccountId,
+        maskedEmail: entry.email === null ? null : maskEmail(entry.email),
+        plan: entry.plan,
+      };
+    },
+    isEmailOf: (id, text) => {
+      const email = directory.get(id)?.email ?? null;
+      return email !== null && isEmailMeant(email, text);
     },
     providers: () => [...entries].map(([id, { descriptor }]) => ({ id, kind: descriptor.kind })),
   });

@@ -33,7 +33,7 @@ interface AccountJson {
 
 const ID = {
   name: "ID",
-  summary: "account, or a part of its id or e-mail that fits one alone",
+  summary: "account, or a part of its id or its e-mail (whole, or what is before the @) that fits one alone",
   required: true,
 };
 const EXAMPLE_ID = "codex:acct";
@@ -181,14 +181,11 @@ function onAccount(
   work: (management: Management, account: AccountJson) => Promise<Report>,
 ): Promise<Report> {
   return withManagement(call, async (management) => {
-    const listed = await management.call("GET", "accounts");
-    if (!listed.ok) return listed.report;
     const wanted = call.positional(0);
-    const accounts = listed.json["accounts"] as readonly AccountJson[];
-    const exact = accounts.filter(({ id }) => id === wanted);
-    const found = exact.length > 0
-      ? exact
-      : accounts.filter(({ id, email }) => id.includes(wanted) || email === wanted);
+    // Asked there, because whole e-mails stay there.
+    const answered = await management.call("POST", "accounts/named", { name: wanted });
+    if (!answered.ok) return answered.report;
+    const found = answered.json["accounts"] as readonly AccountJson[];
     if (found.length === 1) return await work(management, found[0]!);
     if (found.length === 0) {
       return problem(EXIT.notFound, "not_found", `There is no account like ${JSON.stringify(wanted)}`);

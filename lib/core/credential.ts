@@ -205,6 +205,18 @@ export function maskEmail(email: string): string {
   return at < 1 ? "***" : `${email[0]}***${email.slice(at)}`;
 }
 
+/**
+ * Whether somebody who types `text` means this address: all of it, what is before its @, or as we show it.
+ *
+ * A part of it is not enough: trying one letter more each time would spell out what is only shown masked.
+ */
+export function isEmailMeant(email: string, text: string): boolean {
+  const wanted = text.toLowerCase();
+  const whole = email.toLowerCase();
+  const at = whole.lastIndexOf("@");
+  return wanted === whole || (at > 0 && (wanted === whole.slice(0, at) || wanted === maskEmail(whole)));
+}
+
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -10,7 +10,6 @@ import {
   credentialOwner,
   type CredentialRecord,
   fingerprintInput,
-  maskEmail,
 } from "../core/credential.ts";
 import type { Account, AccountId, ProviderKind } from "../core/domain.ts";
 import type { Validity } from "../core/token_lifetime.ts";
@@ -27,7 +26,8 @@ export interface AccountEntry {
   readonly validity: Validity;
   /** Workspace id as the provider names it; for lists shown to the operator. */
   readonly upstreamAccountId: string | null;
-  readonly maskedEmail: string | null;
+  /** Whole, to be compared with; what is shown of it is masked (`maskEmail`). */
+  readonly email: string | null;
   readonly plan: string | null;
   /** Files that hold this account, the one in use first; empty for a configured key. */
   readonly paths: readonly string[];
@@ -128,7 +128,7 @@ function oauthEntry(
     refresh: refreshToken === null ? null : { kind: record.kind, url: tokenUrl, refreshToken },
     validity,
     upstreamAccountId: record.accountId,
-    maskedEmail: record.email === null ? null : maskEmail(record.email),
+    email: record.email,
     plan: record.plan,
     paths: files.map((file) => file.path),
     owner: credentialOwner(record),
@@ -149,7 +149,7 @@ function apiKeyEntry(id: AccountId, provider: ProviderConfig, apiKey: string, di
     refresh: null,
     validity: NEVER,
     upstreamAccountId: null,
-    maskedEmail: null,
+    email: null,
     plan: null,
     paths: [],
     owner: null,
@@ -200,7 +200,7 @@ function sameDetails(a: AccountEntry, b: AccountEntry): boolean {
   return a.account.provider === b.account.provider && a.account.enabled === b.account.enabled &&
     a.account.refreshable === b.account.refreshable && a.refresh?.url === b.refresh?.url &&
     a.validity.expiresAtMs === b.validity.expiresAtMs && a.plan === b.plan && a.kind === b.kind &&
-    a.upstreamAccountId === b.upstreamAccountId && a.maskedEmail === b.maskedEmail &&
+    a.upstreamAccountId === b.upstreamAccountId && a.email === b.email &&
     a.paths.length === b.paths.length && a.paths.every((path, i) => path === b.paths[i]);
 }
 

@@ -39,9 +39,22 @@ export interface ManagementDeps {
 }
 
 const PREFIX = "/v0/management/";
+/** Longer than any id, and than any e-mail. */
+const MAX_NAME_LENGTH = 512;
 const ACCOUNT_PATH = /^accounts\/([^/]+)(?:\/(reset|topped-up))?$/;
 const ENABLED = z.strictObject(
   { enabled: z.boolean({ error: "must be true or false" }) },
+  { error: "must be a JSON object" },
+);
+/** Never in the address: what a person types may be a whole e-mail, and addresses are kept in logs of front proxies. */
+const NAMED_PATH = "accounts/named";
+const NAMED = z.strictObject(
+  {
+    name: z.string({ error: "must be a text" }).min(1, "must not be empty").max(
+      MAX_NAME_LENGTH,
+      `must be at most ${MAX_NAME_LENGTH} characters`,
+    ),
+  },
   { error: "must be a JSON object" },
 );
 const REQUEST_PATH = /^requests\/([A-Za-z0-9_-]{1,80})$/;
@@ -122,9 +135,17 @@ function route(
         : json(viewDecision(record));
     }
   }
+  if (request.method === "POST" && call === NAMED_PATH) return findAccounts(deps, request, nowMs);
   const account = ACCOUNT_PATH.exec(call);
   if (account !== null) return changeAccount(deps, request, account[1]!, account[2] ?? null, nowMs);
   return problem(404, "not_found", "There is no such call");
+}
+
+/** Changes nothing: which accounts somebody means. No account is called so, since every id has a colon. */
+async function findAccounts(deps: ManagementDeps, request: ClientRequest, nowMs: number): Promise<Answer> {
+  const input = await readJsonInput(request, NAMED);
+  if (!input.ok) return problem(input.status, input.code, input.message);
+  return json({ accounts: deps.state.accountsNamed(input.value.name, nowMs) });
 }
 
 async function changeAccount(

@@ -17,6 +17,8 @@ export interface AccountDetails {
 export interface StateViewDeps {
   readonly pool: PoolRuntime;
   readonly details: (account: AccountId) => AccountDetails | null;
+  /** Whether the text means the account by its e-mail, which is whole nowhere in here. */
+  readonly isEmailOf: (account: AccountId, text: string) => boolean;
   /** The configured ones. */
   readonly providers: () => readonly { readonly id: ProviderId; readonly kind: ProviderKind }[];
 }
@@ -30,6 +32,16 @@ export class StateView {
 
   accounts(nowMs: number): Record<string, unknown>[] {
     return this.#deps.pool.describeAccounts(nowMs).map((view) => this.account(view));
+  }
+
+  /** Those the name could mean: the account of that id alone, else every one that has it in its id or as e-mail. */
+  accountsNamed(name: string, nowMs: number): Record<string, unknown>[] {
+    const views = this.#deps.pool.describeAccounts(nowMs);
+    const exact = views.filter(({ account }) => account.id === name);
+    const meant = exact.length > 0
+      ? exact
+      : views.filter(({ account }) => account.id.includes(name) || this.#deps.isEmailOf(account.id, name));
+    return meant.map((view) => this.account(view));
   }
 
   account(view: AccountView): Record<string, unknown> {

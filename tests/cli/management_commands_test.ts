@@ -59,6 +59,25 @@ Deno.test("accounts are switched by any part of an id that fits one alone", asyn
   assertEquals([unknown.code, unknown.json.error.code], [5, "not_found"]);
 });
 
+Deno.test("accounts are named by their e-mail, whole or before its @, and no answer ever shows it whole", async () => {
+  await using rig = await startRig({ accounts: [] });
+  rig.writeAccount("A", { email: "anna@example.test" });
+  rig.writeAccount("B", { email: "bert@example.test" });
+  await rig.restart();
+  using line = lineTo(rig);
+  for (const name of ["anna", "Anna@Example.test", "a***@example.test"]) {
+    const shown = await line.run("accounts", "show", name, "--json");
+    assertEquals([name, shown.code, shown.json.id, shown.json.email], [name, 0, A, "a***@example.test"]);
+    assert(!shown.out.includes("anna@"), shown.out);
+  }
+  assertEquals((await line.run("accounts", "disable", "bert", "--json")).json.state, "disabled");
+  // One letter more each time would spell the address out.
+  for (const name of ["ann", "nna@example.test", "@example.test", "anna@"]) {
+    assertEquals([name, (await line.run("accounts", "show", name)).code], [name, 5]);
+  }
+  assertEquals((await rig.readLog()).includes("@example.test"), false);
+});
+
 Deno.test("users are added, switched and given new keys, which are shown once", async () => {
   await using rig = await startRig({ accounts: ["A"] });
   rig.account("A").otherwise(ok("A"));

@@ -5,6 +5,7 @@ import {
   compareCopies,
   credentialOwner,
   fingerprintInput,
+  isEmailMeant,
   maskEmail,
   parseCredentialFile,
   readTimeMs,
@@ -228,6 +229,27 @@ const emails = [
 for (const [email, want] of emails) {
   Deno.test(`maskEmail() makes ${want} of "${email}"`, () => assertEquals(maskEmail(email), want));
 }
+
+const meant = [
+  { text: "john.doe@example.com", want: true },
+  { text: "John.Doe@Example.COM", want: true },
+  { text: "john.doe", want: true },
+  { text: "j***@example.com", want: true },
+  { text: "john", want: false },
+  { text: "john.doe@", want: false },
+  { text: "ohn.doe@example.com", want: false },
+  { text: "example.com", want: false },
+  { text: "", want: false },
+] as const;
+for (const { text, want } of meant) {
+  Deno.test(`isEmailMeant() is ${want} for "${text}"`, () => {
+    assertEquals(isEmailMeant("John.doe@example.com", text), want);
+  });
+}
+
+Deno.test("isEmailMeant() takes an address without a name for nothing shorter than itself", () => {
+  assertEquals(["", "@b.c", "b.c"].map((text) => isEmailMeant("@b.c", text)), [false, true, false]);
+});
 
 const times = [
   { value: "2027-01-15T08:00:00Z", want: NOW_MS },

@@ -67,7 +67,7 @@ Deno.test("start() makes an account of each file and each configured key, sorted
       refresh: null,
       validity: { expiresAtMs: LATER_MS, refreshAtMs: LATER_MS - 300_000 },
       upstreamAccountId: "w1",
-      maskedEmail: "a***@example.com",
+      email: "alice@example.com",
       plan: "plus",
       paths: [A],
       owner: "w1:alice",

@@ -21,7 +21,7 @@ function setUp(names: readonly string[] = ["A", "B"]) {
   const clock = new FakeClock(START_MS);
   const { pool } = new Driver(names);
   const providers = () => [{ id: "codex", kind: "codex" }] as const;
-  const state = new StateView({ pool, details: () => null, providers });
+  const state = new StateView({ pool, details: () => null, isEmailOf: () => false, providers });
   const decisions = new DecisionLog();
   const hour = new HourStats();
   decisions.subscribe((record) => hour.add(record));

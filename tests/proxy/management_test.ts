@@ -37,6 +37,43 @@ Deno.test("createManagement() ends the process when a change cannot be stored, a
   assertEquals(fatal, [gone, gone]);
 });
 
+const names: readonly { name: string; body: string; want: string }[] = [
+  { name: "nothing", body: "", want: '"name" must be a text' },
+  { name: "an empty name", body: '{"name":""}', want: '"name" must not be empty' },
+  {
+    name: "too long a name",
+    body: `{"name":"${"a".repeat(513)}"}`,
+    want: '"name" must be at most 512 characters',
+  },
+  { name: "more than is known", body: '{"name":"a","limit":1}', want: '"limit" is not known here' },
+];
+Deno.test("asking which accounts a name could mean refuses by field, and answers none, one or several", async (t) => {
+  await using rig = await startRig({ accounts: ["A", "AB"] });
+  const ask = (body: string) => rig.admin("accounts/named", { method: "POST", body });
+  for (const c of names) {
+    await t.step(c.name, async () => {
+      const answer = await ask(c.body);
+      assertEquals([answer.status, (await answer.json()).error.message], [400, c.want]);
+    });
+  }
+  const cases = [
+    { name: "codex:acct-A:user-A", want: ["codex:acct-A:user-A"] },
+    { name: "acct-A", want: ["codex:acct-A:user-A", "codex:acct-AB:user-AB"] },
+    { name: "a".repeat(512), want: [] },
+  ];
+  for (const { name, want } of cases) {
+    await t.step(name.slice(0, 20), async () => {
+      const { accounts } = await (await ask(JSON.stringify({ name }))).json();
+      assertEquals(accounts.map(({ id }: { id: string }) => id).sort(), [...want].sort());
+    });
+  }
+  await t.step("without the admin key nothing is told", async () => {
+    const answer = await fetch(`${rig.app.url}/v0/management/accounts/named`, { method: "POST", body: "{}" });
+    await answer.body?.cancel();
+    assertEquals(answer.status, 401);
+  });
+});
+
 const bodies: readonly { name: string; body: string; want: string }[] = [
   { name: "nothing", body: "", want: '"enabled" must be true or false' },
   { name: "a word", body: '{"enabled":"no"}', want: '"enabled" must be true or false' },

@@ -50,7 +50,12 @@ function twoProviders(): Driver {
 }
 
 function view(driver: Driver, providers = KINDS): Record<string, unknown> {
-  const state = new StateView({ pool: driver.pool, details: () => null, providers: () => providers });
+  const state = new StateView({
+    pool: driver.pool,
+    details: () => null,
+    isEmailOf: () => false,
+    providers: () => providers,
+  });
   return state.gates(driver.nowMs);
 }
 
