@@ -35,10 +35,15 @@ export function shellExports(variables: Readonly<Record<string, string>>): strin
   return Object.entries(variables).map(([name, value]) => `export ${name}=${shellWord(value)}\n`).join("");
 }
 
-/** Printed once with the first key, and by the demo's `--keep`. */
+/**
+ * Printed once with the first key, and by the demo's `--keep`.
+ *
+ * @param program  how Holdfast is called here.
+ */
 export function clientSettings(
   url: string,
   key: string,
+  program: string,
   title = "A client key was made. It is shown this once and kept only as a hash",
 ): string {
   return `
@@ -52,7 +57,10 @@ ${indent(codexToml(url))}
 Claude Code, in the environment:
 
 ${indent(shellExports(claudeCodeVariables(url, key)))}
-\`holdfast clients codex --write\` and \`holdfast clients claude-code --write\` put them there.
+With ${CODEX_KEY_VARIABLE} set to the key, these put them there:
+
+  ${program} clients codex --write
+  ${program} clients claude-code --write
 `;
 }
 

@@ -72,7 +72,7 @@ export async function runDemo(call: Call): Promise<Report> {
         ? paint.good(`\n${served} of ${SCENES.length}: every client was served.`)
         : paint.bad(`\nOnly ${served} of ${SCENES.length} clients were served.`),
     );
-    if (call.flag("keep")) await keepRunning(app, say);
+    if (call.flag("keep")) await keepRunning(app, call.host.program, say);
     const scenes = results.map(({ decision, ...result }) => ({
       ...result,
       decision: decision === null ? null : viewDecision(decision),
@@ -192,8 +192,8 @@ export function readText(body: string, streamed: boolean): string | null {
   }
 }
 
-async function keepRunning(app: App, say: Say): Promise<void> {
-  say(clientSettings(app.url, DEMO_KEY, "The demo keeps running, with this client key"));
+async function keepRunning(app: App, program: string, say: Say): Promise<void> {
+  say(clientSettings(app.url, DEMO_KEY, program, "The demo keeps running, with this client key"));
   say(`Status page: ${app.url}/status, with the admin key ${DEMO_ADMIN_KEY}`);
   say(`Models: ${DEMO_MODEL}. Ctrl-C ends it.`);
   const ended = Promise.withResolvers<void>();

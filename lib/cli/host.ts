@@ -1,11 +1,13 @@
 /**
  * What a command may reach of the machine it runs on, apart from files and the network: tests bring their own.
  */
+import { fileURLToPath } from "node:url";
 import type { ConfigEnvironment } from "../config.ts";
 import type { Clock, Digest, Ids } from "../ports.ts";
 import { createIds } from "../runtime/chance.ts";
 import { createClock } from "../runtime/clock.ts";
 import { createDigest } from "../runtime/digest.ts";
+import { shellWord } from "./client_settings.ts";
 import { isColoured, terminalWidth } from "./terminal.ts";
 
 export interface Sink {
@@ -17,6 +19,8 @@ export interface Sink {
 }
 
 export interface Host {
+  /** The words that call this program again, as a shell takes them: a command follows. */
+  readonly program: string;
   readonly homeDir: string;
   /** Where relative paths begin. */
   readonly workingDir: string;
@@ -35,6 +39,7 @@ export interface Host {
 
 export function createHost(): Host {
   return {
+    program: programOf(import.meta.url, Deno.build.standalone),
     homeDir: Deno.env.get("HOME") ?? Deno.env.get("USERPROFILE") ?? Deno.cwd(),
     workingDir: workingDir(),
     os: Deno.build.os,
@@ -47,6 +52,17 @@ export function createHost(): Host {
     ask: (question) => Promise.resolve(Deno.stdin.isTerminal() ? prompt(question) : readPipedLine()),
     openBrowser,
   };
+}
+
+/**
+ * How the program is called, told by where this very code lies: a binary, a checkout, or the one file.
+ *
+ * @param moduleUrl  of this module, which in the one file is the file itself.
+ */
+export function programOf(moduleUrl: string, standalone: boolean): string {
+  if (standalone) return "holdfast";
+  if (moduleUrl.endsWith("/lib/cli/host.ts")) return "deno task holdfast";
+  return `deno run -A --no-config ${shellWord(fileURLToPath(moduleUrl))}`;
 }
 
 /** `deno task` runs in the project's folder; where it was called from is what people mean. */

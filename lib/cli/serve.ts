@@ -51,7 +51,7 @@ function withLogFormat(config: Config, call: Call): Config {
 function showFirstKey(call: Call, url: string, key: string): void {
   const text = call.json
     ? `${JSON.stringify({ event: "first_key", url, client_key: key })}\n`
-    : `${clientSettings(url, key)}\n`;
+    : `${clientSettings(url, key, call.host.program)}\n`;
   call.host.stdout.write(text);
 }
 

@@ -69,6 +69,7 @@ Deno.test("the first start makes a key, shows it once with settings, and it work
   await eventually(() => rig.stdout.includes("HOLDFAST_KEY"));
   const key = /hf_[A-Za-z0-9_-]{20,}/.exec(rig.stdout)![0];
   assert(rig.stdout.includes("ANTHROPIC_BASE_URL") && !rig.stderr.includes(key));
+  assert(rig.stdout.includes("\n  deno task holdfast clients codex --write\n"), rig.stdout);
   rig.signal("SIGTERM");
   await rig.ended();
   await rig.start();

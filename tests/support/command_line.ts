@@ -70,6 +70,7 @@ export class CommandLine implements Disposable {
     const typed = this.#options.typed ?? [];
     let answered = 0;
     const host: Host = {
+      program: "holdfast",
       homeDir: this.home,
       workingDir: this.folder.path,
       os: "linux",
