@@ -1,12 +1,36 @@
 import { assertEquals } from "@std/assert";
 import { DEFAULT_CONFIG_VALUES } from "../../lib/config.ts";
 import { allKeys, isOptionalAt, type KnownKey } from "../../lib/config_keys.ts";
+import {
+  ACCESS_TOKEN_KEYS,
+  EXPIRY_KEYS,
+  ID_TOKEN_KEYS,
+  LAST_REFRESH_KEYS,
+  parseCredentialFile,
+  REFRESH_TOKEN_KEYS,
+} from "../../lib/core/credential.ts";
 import { readYaml } from "../../lib/config_yaml.ts";
 import { configOf, environmentWith, mistakesOf, warningsOf } from "./support.ts";
 import { printSchema, SCHEMA_FILE } from "./write_schema.ts";
 
+/** Which section of docs/configuration.md is about account files. */
+const ACCOUNT_FILES = 3;
+/** Fields of a flat file in the order they are told, each with its other spellings. */
+const FIELDS = [
+  ACCESS_TOKEN_KEYS,
+  REFRESH_TOKEN_KEYS,
+  ID_TOKEN_KEYS,
+  ["account_id", "accountId"],
+  ["email"],
+  EXPIRY_KEYS,
+  LAST_REFRESH_KEYS,
+] as const;
 const EXAMPLE = readText("config.example.yaml");
 const ENVIRONMENT = environmentWith({ ANTHROPIC_API_KEY: "SENT-anthropic", ZAI_API_KEY: "SENT-zai" });
+
+function sectionOf(path: string, index: number): string {
+  return readText(path).split(/^## /m)[index]!;
+}
 
 function readText(path: string): string {
   return Deno.readTextFileSync(new URL(`../../${path}`, import.meta.url));
@@ -160,6 +184,35 @@ Deno.test("docs/configuration.md shows messages as the parser words them, in bot
   }
 });
 
+// ---------------------------------------------------------------- account files
+
+for (const { path } of documents) {
+  Deno.test(`${path} tells every field of an account file, and every spelling that is read`, () => {
+    const section = sectionOf(path, ACCOUNT_FILES);
+    const fields = tableRows(path, section).map(([name]) => name);
+    assertEquals(
+      fields,
+      ["type", ...FIELDS.map(([first]) => first), "disabled"].map((name) => `\`${name}\``),
+    );
+    const missing = FIELDS.flat().filter((name) => !section.includes(`\`${name}\``));
+    assertEquals(missing, []);
+  });
+
+  Deno.test(`${path} shows an account file that is read as it says`, () => {
+    const text = /^```json\n([\s\S]*?)^```/m.exec(sectionOf(path, ACCOUNT_FILES))![1]!;
+    const parsed = parseCredentialFile(text);
+    const record = parsed.kind === "credential" ? parsed.record : null;
+    assertEquals(
+      [record?.format, record?.accountId, record?.email, record?.tokens.refreshToken !== null],
+      ["codex_flat", "example-workspace", "anna@example.com", true],
+    );
+    assertEquals(
+      [record?.tokens.expiresAtMs, record?.lastRefreshAtMs],
+      [Date.UTC(2027, 0, 15, 9), Date.UTC(2027, 0, 15, 8)],
+    );
+  });
+}
+
 function valueKeys(): readonly KnownKey[] {
   return allKeys().filter((key) => key.facts !== null);
 }
@@ -187,9 +240,9 @@ function toChinese(text: string): string {
   return word === undefined ? text : `${range} ${word}`;
 }
 
-/** The cells of every row that begins with a key. */
-function tableRows(path: string): readonly string[][] {
-  return readText(path).split("\n").filter((line) => line.startsWith("| `")).map((line) =>
+/** The cells of every row that begins with a name, in the section of the keys or another one. */
+function tableRows(path: string, section = sectionOf(path, 1)): readonly string[][] {
+  return section.split("\n").filter((line) => line.startsWith("| `")).map((line) =>
     line.split("|").slice(1, -1).map((cell) => cell.trim())
   );
 }
