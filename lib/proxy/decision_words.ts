@@ -193,6 +193,8 @@ const NOTES: Readonly<Record<string, string>> = {
   candidates_cut: "Only the first accounts were written down",
   released_held_failure: "The failure was passed on inside the stream, as the client understands it",
   recovered: "The stream was started over unseen",
+  recovery_exhausted: "It was not started over again: the attempts or the time for that were spent",
+  recovery_blocked: "It was not started over: the account could not be asked by then",
 };
 
 /** Not always to whom answered: perhaps nobody did, or a fallback, which never takes a conversation over. */

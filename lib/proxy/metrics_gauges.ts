@@ -189,9 +189,10 @@ function addRecovery(registry: MetricsRegistry, { recovery }: GaugeSources): voi
     "Requests whose stream broke before its end, by what came of it",
     ["result"],
     (gauge) => {
-      const { recovered, exhausted } = recovery();
+      const { recovered, exhausted, blocked } = recovery();
       gauge.set(recovered, ["recovered"]);
       gauge.set(exhausted, ["exhausted"]);
+      gauge.set(blocked, ["blocked"]);
     },
   );
   registry.readCounter(

@@ -14,7 +14,7 @@ import type { PoolContext } from "./pool_context.ts";
 import { launch } from "./pool_launch.ts";
 import { clearestTarget, finalMembers, listCandidates, nearestReady } from "./pool_outlook.ts";
 import { placeSession } from "./pool_sessions.ts";
-import { noteExhausted, tellIncomplete } from "./pool_verdicts.ts";
+import { noteBlocked, noteExhausted, tellIncomplete } from "./pool_verdicts.ts";
 import { startWait } from "./pool_waits.ts";
 import type { Pending, RequestPlan } from "./request_plan.ts";
 
@@ -33,10 +33,12 @@ export function continueSlot(context: PoolContext, plan: RequestPlan, nowMs: num
     return { kind: "wait", untilMs: pending.startAtMs, reason: "recovery_backoff" };
   }
   plan.pending = null;
-  const inTime = pending.kind !== "recovery" || nowMs <= plan.recovery!.windowEndsAtMs;
-  const choice = inTime && !isLedgerFull(plan.ledger) ? pickAgain(context, state, nowMs) : null;
-  if (choice === null) return giveUpSlot(context, plan, pending, nowMs);
+  const inTime = pending.kind !== "recovery" || nowMs <= pending.budget.windowEndsAtMs;
+  const mayLaunch = inTime && !isLedgerFull(plan.ledger);
+  const choice = mayLaunch ? pickAgain(context, state, nowMs) : null;
+  if (choice === null) return giveUpSlot(context, plan, pending, mayLaunch, nowMs);
   if (pending.kind !== "recovery") return launch(context, plan, choice, pending.cause, nowMs);
+  plan.recovery = pending.budget;
   plan.recovering = choice.slot;
   return launch(context, plan, choice, "recovery", nowMs);
 }
@@ -107,11 +109,13 @@ function giveUpSlot(
   context: PoolContext,
   plan: RequestPlan,
   pending: Exclude<Pending, { kind: "repair" }>,
+  blocked: boolean,
   nowMs: number,
 ): Step | null {
   const { state } = pending;
   if (pending.kind === "recovery") {
-    noteExhausted(plan);
+    if (blocked) noteBlocked(plan);
+    else noteExhausted(plan);
     if (pending.outcome.kind === "incomplete") tellIncomplete(plan);
     else bookOutcome(context, plan, state, pending.outcome, false, nowMs);
   } else if (pending.cause === "strip_state") plan.verdict = { kind: "relay", launch: state.launch };

@@ -9,7 +9,7 @@ import { meetsSpentBudget, planRecovery } from "../core/sse_recovery.ts";
 import { bookOutcome, bookUnrepaired } from "./pool_booking.ts";
 import type { PoolContext } from "./pool_context.ts";
 import { isAfterFailover } from "./pool_sessions.ts";
-import { EXHAUSTED_NOTE, RECOVERED_NOTE } from "./recovery_slots.ts";
+import { BLOCKED_NOTE, EXHAUSTED_NOTE, RECOVERED_NOTE } from "./recovery_slots.ts";
 import type { LaunchState, RequestPlan } from "./request_plan.ts";
 
 /** Judges an outcome the client has seen nothing of. */
@@ -115,8 +115,7 @@ function startRecovery(
     if (meetsSpentBudget(plan.recovery, outcome)) noteExhausted(plan);
     return false;
   }
-  plan.recovery = planned.budget;
-  plan.pending = { kind: "recovery", state, outcome, startAtMs: planned.startAtMs };
+  plan.pending = { kind: "recovery", state, outcome, ...planned };
   if (planned.startAtMs > nowMs) {
     plan.record.waits.push({ fromMs: nowMs, untilMs: planned.startAtMs, reason: "recovery_backoff" });
   }
@@ -128,10 +127,19 @@ export function noteRecovered(plan: RequestPlan, state: LaunchState): void {
   if (plan.recovering === state.slot) plan.record.notes.push(RECOVERED_NOTE);
 }
 
-/** Once a request: further accounts may meet the same spent budget. */
 export function noteExhausted(plan: RequestPlan): void {
+  noteOnce(plan, EXHAUSTED_NOTE);
+}
+
+/** A relaunch was due and its route closed: whoever serves the request now, recovery did not, nor is it spent. */
+export function noteBlocked(plan: RequestPlan): void {
+  noteOnce(plan, BLOCKED_NOTE);
+}
+
+/** Once a request: further accounts may meet the same. */
+function noteOnce(plan: RequestPlan, note: string): void {
   const { notes } = plan.record;
-  if (!notes.includes(EXHAUSTED_NOTE)) notes.push(EXHAUSTED_NOTE);
+  if (!notes.includes(note)) notes.push(note);
 }
 
 /** True when there is an answer of the upstream to pass through: a status, and a body that ended by itself. */

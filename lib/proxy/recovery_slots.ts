@@ -14,6 +14,7 @@ export type FailedOpen = (typeof FAILED_OPEN)[number];
 /** Notes of a decision record. */
 export const RECOVERED_NOTE = "recovered";
 export const EXHAUSTED_NOTE = "recovery_exhausted";
+export const BLOCKED_NOTE = "recovery_blocked";
 export function failedOpenNote(why: FailedOpen): string {
   return `failed_open:${why}`;
 }
@@ -34,6 +35,8 @@ export interface RecoveryFigures {
   readonly recovered: number;
   /** Requests whose attempts or window were spent on failures. */
   readonly exhausted: number;
+  /** Requests whose account could not be asked again when its back-off was over. */
+  readonly blocked: number;
   readonly failedOpen: Readonly<Record<FailedOpen, number>>;
 }
 
@@ -55,6 +58,7 @@ export class RecoverySlots {
   #heldMs = 0;
   #recovered = 0;
   #exhausted = 0;
+  #blocked = 0;
   readonly #failedOpen: Record<FailedOpen, number> = { no_slot: 0, overflow: 0, unknown_payload: 0 };
 
   constructor(clock: Pick<Clock, "now">) {
@@ -95,6 +99,7 @@ export class RecoverySlots {
     for (const note of notes) {
       if (note === RECOVERED_NOTE) this.#recovered++;
       else if (note === EXHAUSTED_NOTE) this.#exhausted++;
+      else if (note === BLOCKED_NOTE) this.#blocked++;
       else for (const why of FAILED_OPEN) if (note === failedOpenNote(why)) this.#failedOpen[why]++;
     }
   }
@@ -112,6 +117,7 @@ export class RecoverySlots {
       heldMs: this.#heldMs,
       recovered: this.#recovered,
       exhausted: this.#exhausted,
+      blocked: this.#blocked,
       failedOpen: { ...this.#failedOpen },
     };
   }

@@ -48,6 +48,8 @@ export type Pending =
     readonly state: LaunchState;
     readonly outcome: Outcome;
     readonly startAtMs: number;
+    /** What is left once it is launched: an attempt that never was is not spent. */
+    readonly budget: RecoveryBudget;
   };
 
 /** A wait between two rounds. It may be slept in several stretches; together they never pass `capAtMs`. */

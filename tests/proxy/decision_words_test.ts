@@ -164,6 +164,18 @@ for (const c of moves) {
   });
 }
 
+Deno.test("tellDecision() tells recovery that is spent from recovery whose way was closed", () => {
+  const tell = (note: string) => tellDecision(decision({ notes: [note] }), label).lines.at(-1)!.text;
+  assertEquals(
+    tell("recovery_exhausted"),
+    "It was not started over again: the attempts or the time for that were spent",
+  );
+  assertEquals(
+    tell("recovery_blocked"),
+    "It was not started over: the account could not be asked by then",
+  );
+});
+
 Deno.test("tellDecision() says of an attempt under way that it is", () => {
   const record = decision({
     status: null,

@@ -181,6 +181,7 @@ Deno.test("metrics tell what recovery made of each request, and what it held bac
   const text = await scrape(rig);
   assertEquals(value(text, 'holdfast_recovery_requests_total{result="recovered"}'), 1);
   assertEquals(value(text, 'holdfast_recovery_requests_total{result="exhausted"}'), 1);
+  assertEquals(value(text, 'holdfast_recovery_requests_total{result="blocked"}'), 0);
   for (const reason of ["no_slot", "overflow", "unknown_payload"]) {
     assertEquals(value(text, `holdfast_recovery_failed_open_total{reason="${reason}"}`), 1, reason);
   }

@@ -119,6 +119,45 @@ Deno.test("a route closed during the back-off is not launched again; the failure
   assertEquals(ladders(driver), [1, 0]);
 });
 
+Deno.test("a route closed during the back-off spends nothing: recovery is blocked, not exhausted", () => {
+  const driver = new Driver(["a", "b"]);
+  const plan = driver.begin({ recoveryAttempts: 1 });
+  const other = driver.begin({ pinned: true, bound: "a" });
+  const launches = [driver.launch(plan), driver.launch(other)];
+  driver.settle(plan, launches[0]!, failure);
+  driver.settle(other, launches[1]!, outcomes.transient("stream_failure"));
+  driver.advance(1_000);
+  const next = driver.launch(plan);
+  driver.settle(plan, next, failure);
+  driver.advance(1_000);
+  const again = driver.launch(plan);
+  assertEquals([next, again].map(({ account, cause }) => [account, cause]), [["b", "failover"], [
+    "b",
+    "recovery",
+  ]]);
+  driver.settle(plan, again, outcomes.success());
+  const { notes } = driver.pool.finish(plan, 200, null, driver.nowMs);
+  assertEquals(notes.filter((note) => note.startsWith("recover")), ["recovery_blocked", "recovered"]);
+});
+
+Deno.test("a request that waits for its blocked route and is served in a further round was not recovered", () => {
+  const driver = new Driver(["a"]);
+  const plan = driver.begin(ON);
+  const other = driver.begin({ pinned: true, bound: "a" });
+  const launches = [driver.launch(plan), driver.launch(other)];
+  driver.settle(plan, launches[0]!, failure);
+  driver.settle(other, launches[1]!, outcomes.transient("stream_failure"));
+  driver.advance(1_000);
+  const step = driver.next(plan);
+  assertEquals(step.kind === "wait" && step.reason, "cooldown");
+  driver.nowMs = step.kind === "wait" ? step.untilMs : 0;
+  const again = driver.launch(plan);
+  assertEquals(again.cause, "round");
+  driver.settle(plan, again, outcomes.success());
+  const { notes } = driver.pool.finish(plan, 200, null, driver.nowMs);
+  assertEquals(notes.filter((note) => note.startsWith("recover")), ["recovery_blocked"]);
+});
+
 Deno.test("an incomplete stream whose route closed during the back-off is told as 408", () => {
   const driver = new Driver(["a", "b"]);
   const plan = driver.begin(ON);

@@ -64,11 +64,12 @@ Deno.test("count() reads what became of a request from its record", () => {
   const slots = new RecoverySlots(new FakeClock());
   slots.count({ notes: ["bound_moved", "recovered"] });
   slots.count({ notes: ["recovery_exhausted"] });
+  slots.count({ notes: ["recovery_blocked"] });
   slots.count({ notes: ["failed_open:no_slot"] });
   slots.count({ notes: ["failed_open:overflow", "recovered"] });
   slots.count({ notes: ["failed_open:unknown_payload"] });
-  const { recovered, exhausted, failedOpen } = slots.figures;
-  assertEquals([recovered, exhausted], [2, 1]);
+  const { recovered, exhausted, blocked, failedOpen } = slots.figures;
+  assertEquals([recovered, exhausted, blocked], [2, 1, 1]);
   assertEquals(failedOpen, { no_slot: 1, overflow: 1, unknown_payload: 1 });
 });
 

@@ -55,6 +55,11 @@ function checkCounters(play: Play): void {
     "COUNTERS",
     () => `exhausted ${figures.exhausted}, not ${count("recovery_exhausted")}`,
   );
+  must(
+    figures.blocked === count("recovery_blocked"),
+    "COUNTERS",
+    () => `blocked ${figures.blocked}, not ${count("recovery_blocked")}`,
+  );
   for (const [why, counted] of Object.entries(figures.failedOpen)) {
     must(counted === count(`failed_open:${why}`), "COUNTERS", () => `${why}: ${counted}`);
   }
@@ -64,8 +69,9 @@ function checkCounters(play: Play): void {
 function checkOff(play: Play): void {
   const { slots } = play.world;
   must(slots.traces.length === 0, "P40", () => `a slot was taken although recovery is off`);
-  const { recovered, exhausted, withheldBytes, failedOpen } = slots.figures;
-  const sum = recovered + exhausted + withheldBytes + Object.values(failedOpen).reduce((a, b) => a + b, 0);
+  const { recovered, exhausted, blocked, withheldBytes, failedOpen } = slots.figures;
+  const sum = recovered + exhausted + blocked + withheldBytes +
+    Object.values(failedOpen).reduce((a, b) => a + b, 0);
   must(sum === 0, "P40", () => `counters moved although recovery is off: ${JSON.stringify(slots.figures)}`);
 }
 
