@@ -6,6 +6,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { freeBytes, makeBytes } from "../core/byte_memory.ts";
+import { frameChunk } from "../core/chunk.ts";
 import { HeaderFields } from "../core/header_fields.ts";
 import type { ByteSource, Clock } from "../ports.ts";
 import type { Answer } from "./answer.ts";
@@ -255,23 +256,6 @@ class BodyWriter {
   /** @returns false when the next piece should wait for the socket's `drain`. */
   write(piece: Bytes): boolean {
     if (piece.length >= LARGE_PIECE_BYTES) return this.#response.write(piece, () => freeBytes(piece));
-    return this.#socket === null ? this.#response.write(piece) : this.#socket.write(chunkOf(piece));
+    return this.#socket === null ? this.#response.write(piece) : this.#socket.write(frameChunk(piece));
   }
 }
-
-function chunkOf(piece: Bytes): Bytes {
-  const size = piece.length.toString(16);
-  const chunk = makeBytes(size.length + piece.length + 4);
-  let at = 0;
-  while (at < size.length) chunk[at] = size.charCodeAt(at++);
-  chunk[at++] = CARRIAGE_RETURN;
-  chunk[at++] = LINE_FEED;
-  chunk.set(piece, at);
-  at += piece.length;
-  chunk[at++] = CARRIAGE_RETURN;
-  chunk[at] = LINE_FEED;
-  return chunk;
-}
-
-const CARRIAGE_RETURN = 0x0d;
-const LINE_FEED = 0x0a;

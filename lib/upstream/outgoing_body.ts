@@ -1,4 +1,6 @@
 /** Request bodies as they go onto the wire: bytes as they are, streams counted or in chunks. */
+import { frameChunk } from "../core/chunk.ts";
+
 type Bytes = Uint8Array<ArrayBuffer>;
 
 export interface OutgoingBody {
@@ -67,7 +69,7 @@ async function* inChunks(source: AsyncIterable<Bytes>, broken: () => void) {
   try {
     for await (const piece of source) {
       // An empty chunk would end the body.
-      if (piece.length > 0) yield chunkOf(piece);
+      if (piece.length > 0) yield frameChunk(piece);
     }
   } catch {
     return broken();
@@ -75,15 +77,4 @@ async function* inChunks(source: AsyncIterable<Bytes>, broken: () => void) {
   yield LAST_CHUNK;
 }
 
-const ENCODER = new TextEncoder();
-const LAST_CHUNK = ENCODER.encode("0\r\n\r\n");
-
-function chunkOf(piece: Bytes): Bytes {
-  const size = ENCODER.encode(`${piece.length.toString(16)}\r\n`);
-  const chunk = new Uint8Array(size.length + piece.length + 2);
-  chunk.set(size);
-  chunk.set(piece, size.length);
-  chunk[chunk.length - 2] = 13;
-  chunk[chunk.length - 1] = 10;
-  return chunk;
-}
+const LAST_CHUNK = new TextEncoder().encode("0\r\n\r\n");
