@@ -25,7 +25,7 @@ import { pinAnswer } from "./resource_pins.ts";
 import { digestSignal } from "./session_digest.ts";
 import { readStreamAnswer } from "./stream_answer.ts";
 import type { AnswerTranslating } from "./translation.ts";
-import { type Hide, hideInRelay, hiding } from "./echoed_secrets.ts";
+import { hideInRelay } from "./echoed_secrets.ts";
 import { prepareBody, upstreamProtocolOf } from "./upstream_body.ts";
 import { readWholeAnswer } from "./whole_answer.ts";
 import { Answer, type AnswerContent } from "./answer.ts";
@@ -88,8 +88,8 @@ export interface Attempting {
   /** Null where the answer goes back in the protocol it came in. */
   readonly answer: AnswerTranslating | null;
   fail(evidence: Evidence, relay?: RelayAnswer | null): AttemptResult;
-  /** For what of the upstream's words goes to the client without `fail`. */
-  readonly hide: Hide;
+  /** Shown to the upstream, which may send it back (`echoed_secrets.ts`). */
+  readonly credential: Credential;
 }
 
 export interface PreparedLaunch {
@@ -184,7 +184,7 @@ export async function runAttempt(deps: ProxyDeps, input: AttemptInput): Promise<
     upstreamProtocol,
     answer: prepared.answer,
     fail,
-    hide: hiding(credential),
+    credential,
   };
   deps.pool.progress(plan, launch, "head", deps.clock.now());
   const group = entry.descriptor.sharedLimitKey(response.headers, credential);

@@ -15,30 +15,25 @@ const HIDDEN = "[redacted]";
 /** What is shorter would be found in words that have nothing to do with it. */
 const SHORTEST_SECRET_CHARACTERS = 8;
 
-export type Hide = (bytes: Bytes) => Bytes;
-
-/** Takes the secrets of this credential out of bytes; the same bytes where there are none. */
-export function hiding(credential: Credential): Hide {
-  const secrets = secretsOf(credential);
-  return (bytes) => {
-    // One character a byte, so that everything else stays as it came, whatever its encoding.
-    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
-    const hidden = hideText(text, secrets);
-    return hidden === text ? bytes : new Uint8Array(Buffer.from(hidden, "latin1"));
-  };
+/** Takes what this credential shows an upstream out of bytes; the same bytes where there is nothing of it. */
+export function hideInBytes(bytes: Bytes, credential: Credential): Bytes {
+  // One character a byte, so that everything else stays as it came, whatever its encoding.
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
+  const hidden = hideInText(text, credential);
+  return hidden === text ? bytes : new Uint8Array(Buffer.from(hidden, "latin1"));
 }
 
-/** The same for text. */
-export function hidingInText(credential: Credential): (text: string) => string {
-  const secrets = secretsOf(credential);
-  return (text) => hideText(text, secrets);
+export function hideInText(text: string, credential: Credential): string {
+  let hidden = text;
+  for (const secret of secretsOf(credential)) hidden = hidden.replaceAll(secret, HIDDEN);
+  return hidden;
 }
 
-/** The same for everything of a failed attempt that a client might be shown. */
+/** Everything of a failed attempt that a client might be shown. */
 export function hideInRelay(relay: RelayAnswer, credential: Credential): RelayAnswer {
   if (relay.kind === "passed") return relay;
-  const hide = hiding(credential);
-  const facts = hideInFacts(relay.facts, secretsOf(credential));
+  const hide = (bytes: Bytes): Bytes => hideInBytes(bytes, credential);
+  const facts = hideInFacts(relay.facts, credential);
   return relay.kind === "http" ? { ...relay, facts, bytes: hide(relay.bytes) } : {
     ...relay,
     facts,
@@ -47,8 +42,8 @@ export function hideInRelay(relay: RelayAnswer, credential: Credential): RelayAn
   };
 }
 
-function hideInFacts(facts: ErrorFacts, secrets: readonly string[]): ErrorFacts {
-  const hide = (text: string | null): string | null => text === null ? null : hideText(text, secrets);
+function hideInFacts(facts: ErrorFacts, credential: Credential): ErrorFacts {
+  const hide = (text: string | null): string | null => text === null ? null : hideInText(text, credential);
   return {
     ...facts,
     code: hide(facts.code),
@@ -59,12 +54,7 @@ function hideInFacts(facts: ErrorFacts, secrets: readonly string[]): ErrorFacts 
   };
 }
 
-function hideText(text: string, secrets: readonly string[]): string {
-  let hidden = text;
-  for (const secret of secrets) if (hidden.includes(secret)) hidden = hidden.replaceAll(secret, HIDDEN);
-  return hidden;
-}
-
+/** The longest first: one may begin as another does. */
 function secretsOf(credential: Credential): string[] {
   const all = credential.kind === "api_key" ? [credential.apiKey] : [
     credential.tokens.accessToken,
@@ -72,5 +62,6 @@ function secretsOf(credential: Credential): string[] {
     credential.tokens.idToken ?? "",
     credential.accountHeader ?? "",
   ];
-  return all.filter((secret) => secret.length >= SHORTEST_SECRET_CHARACTERS);
+  return all.filter((secret) => secret.length >= SHORTEST_SECRET_CHARACTERS)
+    .sort((a, b) => b.length - a.length);
 }

@@ -24,7 +24,7 @@ import { Answer } from "./answer.ts";
 import type { Upgrade } from "./client_request.ts";
 import type { UpgradeOffer } from "./client_socket.ts";
 import type { ProxyDeps } from "./deps.ts";
-import { hidingInText } from "./echoed_secrets.ts";
+import { hideInText } from "./echoed_secrets.ts";
 import { type EndedTurn, SocketFrames } from "./socket_frames.ts";
 import { type BridgeEnd, CLIENT_SILENCE_MS, WebSocketBridge } from "./websocket_bridge.ts";
 
@@ -160,7 +160,7 @@ function bridge(
     upstream,
     frames,
     traffic: deps.traffic,
-    hide: hidingInText(credential),
+    hide: (text) => hideInText(text, credential),
     signal: context.abort.signal,
     onEnd: (end) => {
       lease?.cancel();

@@ -21,6 +21,7 @@ import {
   SUCCESS,
 } from "./attempt_runner.ts";
 import type { ProxyDeps } from "./deps.ts";
+import { hideInBytes } from "./echoed_secrets.ts";
 import { failOpen, withholdingSlot } from "./recovery.ts";
 import { isEndedByShutdown } from "./request_context.ts";
 import type { RecoverySlot } from "./recovery_slots.ts";
@@ -90,7 +91,10 @@ export async function readStreamAnswer(
         if (!isEndedByShutdown(context)) return null;
         return endedFrame(input, stream, translation, ENDED_BY_SHUTDOWN);
       }
-      return attempting.hide(committedFailure(input, stream, translation, evidence, outcome));
+      return hideInBytes(
+        committedFailure(input, stream, translation, evidence, outcome),
+        attempting.credential,
+      );
     },
     traffic: deps.traffic,
     onHeldDelivered: () => input.slot?.release(),
