@@ -9,6 +9,7 @@ import { isEmailMeant, maskEmail } from "./core/credential.ts";
 import type { ProviderId } from "./core/domain.ts";
 import { ensureSomeKey, StartRefused } from "./first_key.ts";
 import { providerEntries } from "./provider_entries.ts";
+import { dropIdleBuffers } from "./core/spare_buffers.ts";
 import { startUpkeep } from "./upkeep.ts";
 import { AccountDirectory } from "./proxy/account_directory.ts";
 import { renderLocal } from "./protocol/answer.ts";
@@ -303,7 +304,10 @@ export async function startApp(initial: Config, outside: Outside): Promise<App> 
       while (accounts.dropExpiredPins(nowMs, UPKEEP_BATCH) === UPKEEP_BATCH);
       while (accounts.dropUsageBefore(nowMs - config.usage.retentionMs, UPKEEP_BATCH) === UPKEEP_BATCH);
     },
-    () => affinity.flush(),
+    () => {
+      affinity.flush();
+      dropIdleBuffers();
+    },
     fatal,
   );
   catalog.warm();

@@ -192,7 +192,7 @@ export const CONFIG_SCHEMA = z.strictObject({
       "Silence on an HTTP stream before it counts as dead, seconds; 0 = off",
     ),
     "request-body-seconds": whole(0, 7_200, "seconds", DEFAULTS.timeouts["request-body-seconds"]).describe(
-      "Time for a client to send its body, seconds, and one more for each 8 KiB of it; 0 = no limit",
+      "Time for a client to send its body, seconds, and one more for each 8 KiB that came; 0 = no limit",
     ),
   }),
   "providers": list(providerSchema, 64).default(DEFAULTS.providers).describe(

@@ -6,6 +6,7 @@
  * checked so far that a cut or trailing-garbage body is refused; numbers and nested commas are the upstream's.
  */
 
+import { borrowBytes } from "../core/spare_buffers.ts";
 import { indexOfByte } from "./find_byte.ts";
 
 export type JsonKind = "string" | "number" | "object" | "array" | "true" | "false" | "null";
@@ -170,7 +171,7 @@ function applySplices(
 ): Uint8Array<ArrayBuffer> {
   const texts = splices.map((splice) => ENCODER.encode(splice.text));
   const growth = splices.reduce((sum, splice, i) => sum + texts[i]!.length - (splice.end - splice.start), 0);
-  const out = new Uint8Array(bytes.length + growth);
+  const out = borrowBytes(bytes.length + growth);
   let from = 0;
   let to = 0;
   splices.forEach((splice, index) => {

@@ -16,7 +16,7 @@ export const TOO_SLOW = Symbol("too slow");
 export type TooSlow = typeof TOO_SLOW;
 
 interface Waiting {
-  readonly dueAtMs: number;
+  readonly dueAtMs: () => number;
   readonly giveUp: () => void;
 }
 
@@ -33,8 +33,8 @@ export class BodyWatch {
     this.clock = clock;
   }
 
-  /** Gives up once it is due; whatever it comes to then is nobody's. */
-  wait<T>(part: Promise<T>, dueAtMs: number): Promise<T | TooSlow> {
+  /** Gives up once it is due, which may move meanwhile; whatever it comes to then is nobody's. */
+  wait<T>(part: Promise<T>, dueAtMs: () => number): Promise<T | TooSlow> {
     return new Promise((resolve, reject) => {
       const waiting: Waiting = { dueAtMs, giveUp: () => resolve(TOO_SLOW) };
       this.#waiting.add(waiting);
@@ -62,7 +62,7 @@ export class BodyWatch {
   #run(): void {
     const nowMs = this.clock.now();
     for (const waiting of this.#waiting) {
-      if (nowMs < waiting.dueAtMs) continue;
+      if (nowMs < waiting.dueAtMs()) continue;
       this.#waiting.delete(waiting);
       waiting.giveUp();
     }
@@ -83,19 +83,13 @@ export class BodyPace {
     this.#graceMs = graceMs;
   }
 
-  /** Waits for a whole body of known length. */
-  whole<T>(body: Promise<T>, lengthBytes: number): Promise<T | TooSlow> {
-    if (this.#graceMs === 0) return body;
-    return this.#watch.wait(body, this.#watch.clock.now() + this.#graceMs + earnedMs(lengthBytes));
-  }
-
-  /** Waits for the next part of a body; what came is told to `count`. */
-  async next<T>(part: Promise<T>): Promise<T | TooSlow> {
+  /** Waits for the next part of a body, or for all of it; what came is told to `count`, also in the meantime. */
+  async wait<T>(part: Promise<T>): Promise<T | TooSlow> {
     if (this.#graceMs === 0) return await part;
     const { clock } = this.#watch;
     const beganMs = clock.now();
-    const leftMs = this.#graceMs + earnedMs(this.#bytes) - this.#waitedMs;
-    const got = await this.#watch.wait(part, beganMs + leftMs);
+    const leftMs = this.#graceMs - this.#waitedMs;
+    const got = await this.#watch.wait(part, () => beganMs + leftMs + earnedMs(this.#bytes));
     this.#waitedMs += clock.now() - beganMs;
     return got;
   }

@@ -20,8 +20,14 @@ export interface ClientRequest {
 
 /** The body of a request. Either `read` or `whole` is used; what is read belongs to the reader. */
 export interface RequestSource extends ByteSource {
-  /** All of it, for a body whose length was declared. Throws when less comes. */
-  whole(lengthBytes: number): Promise<Uint8Array<ArrayBuffer>>;
+  /**
+   * All of it, for a body whose length was declared.
+   *
+   * @param into  of that length; filled as it comes, also after the reader has lost interest.
+   * @param came  told of each piece, in bytes.
+   * @returns how many bytes came. Throws when the client went before the end.
+   */
+  whole(into: Uint8Array<ArrayBuffer>, came: (bytes: number) => void): Promise<number>;
 }
 
 /** A connection whose client wants it for a WebSocket. */
@@ -65,7 +71,10 @@ function wholeSource(bytes: Uint8Array<ArrayBuffer>): RequestSource {
   };
   return {
     read: () => Promise.resolve(take()),
-    whole: () => Promise.resolve(take() ?? bytes),
+    whole: (into) => {
+      into.set(take() ?? bytes);
+      return Promise.resolve(bytes.length);
+    },
     cancel: () => void take(),
   };
 }

@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { freeBytes, makeBytes } from "../core/byte_memory.ts";
+import { freeBytes } from "../core/byte_memory.ts";
 import { frameChunk } from "../core/chunk.ts";
 import { HeaderFields } from "../core/header_fields.ts";
 import type { ByteSource, Clock } from "../ports.ts";
@@ -61,6 +61,8 @@ class IncomingBody implements RequestSource {
   #queuedBytes = 0;
   #state: "untouched" | "open" | "ended" | "broken" = "untouched";
   #wake: (() => void) | null = null;
+  /** Whoever takes the pieces at once; else they wait in the queue. */
+  #take: ((piece: Bytes) => void) | null = null;
 
   constructor(incoming: IncomingMessage) {
     this.#incoming = incoming;
@@ -81,14 +83,20 @@ class IncomingBody implements RequestSource {
     return null;
   }
 
-  async whole(lengthBytes: number): Promise<Bytes> {
-    const whole = makeBytes(lengthBytes);
+  async whole(into: Bytes, came: (bytes: number) => void): Promise<number> {
     let at = 0;
-    for (let piece = await this.read(); piece !== null; piece = await this.read()) {
-      whole.set(piece, at);
+    // Put where it belongs as it comes: a promise for each piece takes longer than copying it.
+    this.#take = (piece) => {
+      into.set(piece, at);
       at += piece.length;
-    }
-    return whole.subarray(0, at);
+      came(piece.length);
+      freeBytes(piece);
+    };
+    this.#begin();
+    while (this.#state === "open") await new Promise<void>((wake) => this.#wake = wake);
+    this.#take = null;
+    if (this.#state === "broken") throw new BodyCut();
+    return at;
   }
 
   /** What still comes is read and dropped: a client may send all of it before it looks at its answer. */
@@ -124,6 +132,7 @@ class IncomingBody implements RequestSource {
 
   #push(piece: Bytes): void {
     if (this.#state !== "open") return;
+    if (this.#take !== null) return this.#take(piece);
     this.#queue.push(piece);
     this.#queuedBytes += piece.length;
     if (this.#queuedBytes >= WAITING_LIMIT_BYTES) this.#incoming.pause();

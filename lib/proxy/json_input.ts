@@ -98,7 +98,7 @@ export async function readBounded(
   let total = 0;
   try {
     while (source !== null) {
-      const part = pace === null ? await source.read() : await pace.next(source.read());
+      const part = pace === null ? await source.read() : await pace.wait(source.read());
       if (part === null) break;
       if (part === TOO_SLOW || total + part.length > limitBytes) {
         source.cancel();

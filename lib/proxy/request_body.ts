@@ -1,8 +1,8 @@
 /**
  * Reads a client's body by ruling 18 and looks at the few fields a rule needs, without parsing it whole.
  */
-import { freeBytes } from "../core/byte_memory.ts";
 import { REPLAY_BODY_LIMIT_BYTES } from "../core/domain.ts";
+import { borrowBytes } from "../core/spare_buffers.ts";
 import type { ByteSource, Inflate } from "../ports.ts";
 import {
   findMember,
@@ -68,16 +68,15 @@ export async function readRequestBody(request: ClientRequest, reading: BodyReadi
   }
   const pace = new BodyPace(reading.watch, reading.graceMs);
   if (length !== null && length <= REPLAY_BODY_LIMIT_BYTES) {
-    let bytes: Bytes | TooSlow;
+    const bytes = borrowBytes(length);
+    let came: number | TooSlow;
     try {
-      bytes = length < LARGE_BYTES
-        ? await pace.whole(body.whole(length), length)
-        : await readLarge(body, length, pace);
+      came = await pace.wait(body.whole(bytes, (count) => pace.count(count)));
     } catch {
       return { ok: false, problem: "aborted" };
     }
-    if (bytes === TOO_SLOW) return { ok: false, problem: "too_slow" };
-    if (bytes.length !== length) return { ok: false, problem: "bad_length" };
+    if (came === TOO_SLOW) return { ok: false, problem: "too_slow" };
+    if (came !== length) return { ok: false, problem: "bad_length" };
     return decodeBody(bytes, true, coding, reading.inflate);
   }
   const compressed = coding !== null && coding !== "" && coding !== "identity";
@@ -88,24 +87,6 @@ export async function readRequestBody(request: ClientRequest, reading: BodyReadi
     return { ok: true, body: { kind: "stream", stream, length }, decoded: false };
   }
   return await readUnknownLength(body, coding, pace, reading);
-}
-
-/** From this length on a slow sender is noticed before the time of the whole body is over. */
-const LARGE_BYTES = 65_536;
-
-/** @throws RangeError when there is more than was declared */
-async function readLarge(source: ByteSource, length: number, pace: BodyPace): Promise<Bytes | TooSlow> {
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (;;) {
-    const part = await pace.next(source.read());
-    if (part === TOO_SLOW) return part;
-    if (part === null) return whole.subarray(0, at);
-    whole.set(part, at);
-    at += part.length;
-    pace.count(part.length);
-    freeBytes(part);
-  }
 }
 
 /** Reads up to the limit; what turns out longer is streamed on as prefix plus rest. */
@@ -119,7 +100,7 @@ async function readUnknownLength(
   let total = 0;
   try {
     for (;;) {
-      const part = await pace.next(source.read());
+      const part = await pace.wait(source.read());
       if (part === TOO_SLOW) {
         source.cancel();
         return { ok: false, problem: "too_slow" };
@@ -178,7 +159,7 @@ function paced(
     async pull(controller) {
       const first = chunks.shift();
       if (first !== undefined) return controller.enqueue(first);
-      const part = await pace.next(source.read());
+      const part = await pace.wait(source.read());
       if (part === TOO_SLOW) {
         source.cancel();
         tooSlow();

@@ -5,12 +5,15 @@
  * write.
  */
 import { freeBytes } from "../core/byte_memory.ts";
+import { isBorrowed, returnBytes } from "../core/spare_buffers.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
 interface Use {
   senderCount: number;
   isForgotten: boolean;
+  /** A send failed: the system may still be writing from there. */
+  isTorn: boolean;
 }
 
 const USES = new WeakMap<ArrayBuffer, Use>();
@@ -19,21 +22,30 @@ const USES = new WeakMap<ArrayBuffer, Use>();
 export async function whileSent(bytes: Bytes, send: () => Promise<void>): Promise<void> {
   const { buffer } = bytes;
   let use = USES.get(buffer);
-  if (use === undefined) USES.set(buffer, use = { senderCount: 0, isForgotten: false });
+  if (use === undefined) USES.set(buffer, use = { senderCount: 0, isForgotten: false, isTorn: false });
   use.senderCount++;
   try {
     await send();
+  } catch (error) {
+    use.isTorn = true;
+    throw error;
   } finally {
-    if (--use.senderCount === 0) {
-      USES.delete(buffer);
-      if (use.isForgotten) freeBytes(bytes);
-    }
+    use.senderCount--;
+    if (use.isForgotten) letGo(bytes, use);
   }
 }
 
 /** Nobody will send these bytes any more. */
 export function forgetBytes(bytes: Bytes): void {
   const use = USES.get(bytes.buffer);
-  if (use === undefined) freeBytes(bytes);
-  else use.isForgotten = true;
+  if (use !== undefined) use.isForgotten = true;
+  letGo(bytes, use);
+}
+
+/** What the system may still write from is never written to again: it goes to nobody else. */
+function letGo(bytes: Bytes, use: Use | undefined): void {
+  if (use !== undefined && use.senderCount > 0) return;
+  if (!isBorrowed(bytes)) freeBytes(bytes);
+  else if (use?.isTorn === true) bytes.buffer.transfer(0);
+  else returnBytes(bytes);
 }

@@ -24,15 +24,18 @@ async function after(
 
 Deno.test("BodyPace waits for its grace, and not longer", async () => {
   const clock = new FakeClock();
-  const wait = new BodyPace(new BodyWatch(clock), 1_000).next(NEVER);
+  const wait = new BodyPace(new BodyWatch(clock), 1_000).wait(NEVER);
   assertEquals(await after(clock, wait, 999), "waits");
   assertEquals(await after(clock, wait, LOOK_MS), TOO_SLOW);
 });
 
-Deno.test("BodyPace gives a known length the time of the least pace more", async () => {
+Deno.test("BodyPace gives a whole body the time of the least pace for what came of it, and no more", async () => {
   const clock = new FakeClock();
-  const wait = new BodyPace(new BodyWatch(clock), 1_000).whole(NEVER, 2 * LEAST_BYTES_PER_SECOND);
-  assertEquals(await after(clock, wait, 2_999), "waits");
+  const pace = new BodyPace(new BodyWatch(clock), 1_000);
+  const wait = pace.wait(NEVER);
+  assertEquals(await after(clock, wait, 900), "waits");
+  pace.count(2 * LEAST_BYTES_PER_SECOND);
+  assertEquals(await after(clock, wait, 2_099), "waits");
   assertEquals(await after(clock, wait, LOOK_MS), TOO_SLOW);
 });
 
@@ -43,7 +46,7 @@ Deno.test("BodyPace is not satisfied by a byte now and then", async () => {
   for (; bytes < 100; bytes++) {
     const part = Promise.withResolvers<string>();
     clock.schedule(clock.now() + 100, () => part.resolve("byte"));
-    const wait = pace.next(part.promise);
+    const wait = pace.wait(part.promise);
     await clock.advance(100);
     if (await wait === TOO_SLOW) break;
     pace.count(1);
@@ -58,7 +61,7 @@ Deno.test("BodyPace lets a slow but steady body take as long as it is", async ()
   for (let second = 0; second < 100; second++) {
     const part = Promise.withResolvers<string>();
     clock.schedule(clock.now() + 1_000, () => part.resolve("piece"));
-    const wait = pace.next(part.promise);
+    const wait = pace.wait(part.promise);
     await clock.advance(1_000);
     assertEquals(await wait, "piece");
     pace.count(LEAST_BYTES_PER_SECOND);
@@ -71,15 +74,15 @@ Deno.test("BodyPace counts only the time in which somebody waits for the client"
   for (let turn = 0; turn < 50; turn++) {
     // An upstream that takes its time.
     await clock.advance(10_000);
-    assertEquals(await pace.next(Promise.resolve("piece")), "piece");
+    assertEquals(await pace.wait(Promise.resolve("piece")), "piece");
   }
 });
 
 Deno.test("BodyPace without a limit waits for as long as it takes, and passes failures on", async () => {
   const clock = new FakeClock();
-  assertEquals(await after(clock, new BodyPace(new BodyWatch(clock), 0).next(NEVER), 1e9), "waits");
+  assertEquals(await after(clock, new BodyPace(new BodyWatch(clock), 0).wait(NEVER), 1e9), "waits");
   for (const grace of [0, 1_000]) {
-    const failed = await new BodyPace(new BodyWatch(clock), grace).next(Promise.reject(new Error("broken")))
+    const failed = await new BodyPace(new BodyWatch(clock), grace).wait(Promise.reject(new Error("broken")))
       .catch(String);
     assertEquals(failed, "Error: broken");
   }

@@ -1,5 +1,6 @@
 /** The memory of request bodies, with a server that answers before it has read. */
 import { assertEquals } from "@std/assert";
+import { borrowBytes, dropIdleBuffers } from "../../lib/core/spare_buffers.ts";
 import { forgetBytes, whileSent } from "../../lib/upstream/body_memory.ts";
 import { createClock } from "../../lib/runtime/clock.ts";
 import { answerOf, requestTo, send, testUpstream } from "../support/upstream_request.ts";
@@ -25,6 +26,24 @@ for (const fails of [false, true]) {
     else last.resolve();
     await sends[1];
     assertEquals(bytes.length, 0);
+  });
+}
+
+for (const fails of [false, true]) {
+  const outcome = fails
+    ? "of a send that failed is nobody's any more"
+    : "of bytes that were sent is used again";
+  Deno.test(`the memory ${outcome}, also when others sent them after it`, async () => {
+    dropIdleBuffers();
+    dropIdleBuffers();
+    const bytes = borrowBytes(LARGE_BYTES).fill(7);
+    await whileSent(bytes, () => fails ? Promise.reject(new Error("broken")) : Promise.resolve()).catch(
+      () => {},
+    );
+    await whileSent(bytes, () => Promise.resolve());
+    forgetBytes(bytes);
+    assertEquals(bytes.length, 0);
+    assertEquals(borrowBytes(LARGE_BYTES)[0], fails ? 0 : 7);
   });
 }
 
