@@ -2,8 +2,10 @@
  * The upstream of the benchmark: answers from memory over raw sockets, so that it is never what is measured.
  *
  * What it answers depends on the request alone. `…/responses` streams events for as long as the client stays, for the
- * model `at-once-1000` beginning with that many bytes of them, for `quiet-1000` with nothing after these; any other path gives a JSON document, of the size that the model names: `bench`, `answer-1048576`. The first request for
- * a model called `refused-…` is refused as a model the account does not have, the second one is served.
+ * model `at-once-1000` beginning with that many bytes of them, for `quiet-1000` with nothing after these; any other
+ * path gives a JSON document, of the size that the model names: `bench`, `answer-1048576`. The first request for a
+ * model called `refused-…` is refused as a model the account does not have, the second one is served; with
+ * `refused-20ms-…` each takes that long.
  */
 const PORT = Number(Deno.args[0]);
 /** Between two chunks of one stream: 50 a second. */
@@ -11,6 +13,8 @@ const CHUNK_EVERY_MS = 20;
 const TICK_MS = 1;
 /** Bytes that come at once, and whether more follow. */
 const BEGINNING = /^(at-once|quiet)-(\d+)$/;
+/** How long an answer takes. */
+const DELAY = /^refused-(\d+)ms-/;
 
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder("latin1");
@@ -66,6 +70,8 @@ async function serve(connection: Deno.TcpConn): Promise<void> {
     if (look.startsWith("POST /end ")) {
       await Promise.allSettled(wheel.flatMap((slot) => [...slot]).map(complete));
     }
+    const delay = DELAY.exec(model);
+    if (delay !== null) await new Promise((resolve) => setTimeout(resolve, Number(delay[1])));
     await writeAll(connection, jsonAnswer(model));
   }
 }

@@ -90,7 +90,8 @@ function run(spec: LoadSpec, samples: Samples): RunningLoad {
 
 function runClosed(spec: LoadSpec & { kind: "closed" }, samples: Samples): RunningLoad {
   let over = false;
-  let number = 0;
+  // Of another run's numbers something may be remembered.
+  let number = Math.floor(performance.timeOrigin) % 100_000_000;
   const loops = Array.from({ length: spec.connections }, async (_, index) => {
     const connection = await LoadConnection.open(spec.shape.port);
     const make = requestMaker(spec.shape);
