@@ -45,7 +45,6 @@ export function forgetBytes(bytes: Bytes): void {
 /** What the system may still write from is never written to again: it goes to nobody else. */
 function letGo(bytes: Bytes, use: Use | undefined): void {
   if (use !== undefined && use.senderCount > 0) return;
-  if (!isBorrowed(bytes)) freeBytes(bytes);
-  else if (use?.isTorn === true) bytes.buffer.transfer(0);
-  else returnBytes(bytes);
+  if (isBorrowed(bytes) && use?.isTorn !== true) returnBytes(bytes);
+  else freeBytes(bytes);
 }

@@ -93,8 +93,14 @@ export class HttpConnection {
     if (body === null || (body instanceof Uint8Array && body.length <= JOIN_LIMIT_BYTES)) {
       return await this.#write(encodeHead(head, body));
     }
+    if (body instanceof Uint8Array) {
+      // From the head on: an answer that comes before the body went out must not take it away.
+      return await whileSent(body, async () => {
+        await this.#write(encodeHead(head, null));
+        await this.#write(body);
+      });
+    }
     await this.#write(encodeHead(head, null));
-    if (body instanceof Uint8Array) return await whileSent(body, () => this.#write(body));
     for await (const piece of body) {
       await this.#write(piece);
       freeBytes(piece);
