@@ -22,6 +22,7 @@ import { countUsage, recordDone } from "./request_record.ts";
 import { BODY_TOO_SLOW } from "./request_context.ts";
 import { runRequest } from "./request_runner.ts";
 import { serveSocket } from "./upgrade_handler.ts";
+import { forgetBody } from "./upstream_body.ts";
 import type { Answer } from "./answer.ts";
 import type { ClientRequest } from "./client_request.ts";
 
@@ -106,6 +107,7 @@ async function serve(
   deps.traffic.bytesFromClients += lengthOf(read.body);
   const inspected = inspect(read.body, route, isJson);
   if (!inspected.ok) {
+    forgetBody(read.body, deps.upstream);
     return refuse(
       deps,
       inspected.tooLarge ? "request_too_large" : "invalid_request",
@@ -129,6 +131,7 @@ async function serve(
   };
   const { context, turnStateAccount } = describe(deps, asked, abort);
   if (context.spec.targets.length + context.spec.fallbacks.length === 0) {
+    forgetBody(read.body, deps.upstream);
     return refuse(
       deps,
       "not_found",

@@ -1,8 +1,9 @@
 /**
  * Reads a client's body by ruling 18 and looks at the few fields a rule needs, without parsing it whole.
  */
+import { freeBytes } from "../core/byte_memory.ts";
 import { REPLAY_BODY_LIMIT_BYTES } from "../core/domain.ts";
-import { borrowBytes } from "../core/spare_buffers.ts";
+import { borrowBytes, returnBytes } from "../core/spare_buffers.ts";
 import type { ByteSource, Inflate } from "../ports.ts";
 import {
   findMember,
@@ -73,10 +74,15 @@ export async function readRequestBody(request: ClientRequest, reading: BodyReadi
     try {
       came = await pace.wait(body.whole(bytes, (count) => pace.count(count)));
     } catch {
+      returnBytes(bytes);
       return { ok: false, problem: "aborted" };
     }
+    // Whatever still comes is put into them: they go to nobody else.
     if (came === TOO_SLOW) return { ok: false, problem: "too_slow" };
-    if (came !== length) return { ok: false, problem: "bad_length" };
+    if (came !== length) {
+      returnBytes(bytes);
+      return { ok: false, problem: "bad_length" };
+    }
     return decodeBody(bytes, true, coding, reading.inflate);
   }
   const compressed = coding !== null && coding !== "" && coding !== "identity";
@@ -124,7 +130,19 @@ async function readUnknownLength(
   } catch {
     return { ok: false, problem: "aborted" };
   }
-  return decodeBody(concat(chunks, total), false, coding, reading.inflate);
+  return decodeBody(join(chunks, total), false, coding, reading.inflate);
+}
+
+/** Puts the chunks together, which are nobody's afterwards. */
+function join(chunks: readonly Bytes[], total: number): Bytes {
+  const whole = borrowBytes(total);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.length;
+    freeBytes(chunk);
+  }
+  return whole;
 }
 
 async function decodeBody(
@@ -137,6 +155,7 @@ async function decodeBody(
     return { ok: true, body: { kind: "bytes", bytes, known }, decoded: false };
   }
   const plain = await inflate.decode(bytes, coding, REPLAY_BODY_LIMIT_BYTES);
+  if (!plain.ok || plain.bytes.buffer !== bytes.buffer) returnBytes(bytes);
   if (plain.ok) return { ok: true, body: { kind: "bytes", bytes: plain.bytes, known }, decoded: true };
   switch (plain.problem) {
     case "unknown_coding":

@@ -56,6 +56,7 @@ export async function runRequest(deps: ProxyDeps, input: RunInput): Promise<Answ
   ): void => {
     slot?.release();
     deps.running.delete(context.abort);
+    letGoOfBody(context, deps.upstream);
     const record = pool.finish(plan, status, code, clock.now());
     deps.recoverySlots.count(record);
     input.onDone(record, usage, launch);

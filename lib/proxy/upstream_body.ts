@@ -9,6 +9,7 @@ import { parseObject } from "../protocol/translate/json.ts";
 import { withoutForeignCarriers } from "../protocol/translate/foreign_carriers.ts";
 import type { OutgoingRequest } from "../providers/provider.ts";
 import type { ProviderEntry } from "./deps.ts";
+import type { RequestBody } from "./request_body.ts";
 import type { RequestContext } from "./request_context.ts";
 import { type AnswerTranslating, translateRequest, translatorOf } from "./translation.ts";
 
@@ -56,10 +57,14 @@ export function prepareBody(
   return prepared;
 }
 
+/** Nobody will send or read it any more. */
+export function forgetBody(body: RequestBody, upstream: Upstream): void {
+  if (body.kind === "bytes") upstream.forget(body.bytes);
+}
+
 /** Nothing of this request is sent any more: neither what the client sent nor what was made of it is kept. */
 export function letGoOfBody(context: RequestContext, upstream: Upstream): void {
-  const { body } = context;
-  if (body.kind === "bytes") upstream.forget(body.bytes);
+  forgetBody(context.body, upstream);
   for (const prepared of CACHE.get(context)?.values() ?? []) {
     if (prepared.ok && prepared.body instanceof Uint8Array) upstream.forget(prepared.body);
   }

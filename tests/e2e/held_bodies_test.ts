@@ -1,7 +1,9 @@
 /** What a request brought is let go once it is answered: a stream may last an hour, and nothing is sent again. */
-import { assert } from "@std/assert";
-import { created, delta, hold, stream } from "../../lib/demo/simulated_replies.ts";
+import { assert, assertEquals } from "@std/assert";
+import { created, delta, failure, hold, stream } from "../../lib/demo/simulated_replies.ts";
 import { inspectFlag, readHeap } from "../support/heap_probe.ts";
+import { borrowBytes, dropIdleBuffers } from "../../lib/core/spare_buffers.ts";
+import { startRig } from "../support/rig.ts";
 import { freePort, ProcessRig } from "../support/process_rig.ts";
 
 const MIB = 1_048_576;
@@ -49,3 +51,24 @@ Deno.test({
     }
   },
 });
+
+/** What comes of a body that no account takes. */
+const refused: readonly { name: string; body: string; status: number }[] = [
+  { name: "every account is at rest", body: new TextDecoder().decode(BODY), status: 429 },
+  { name: "it is not JSON", body: "x".repeat(BODY_BYTES), status: 400 },
+];
+for (const { name, body, status } of refused) {
+  Deno.test(`the memory of a body is used again where ${name}`, async () => {
+    await using rig = await startRig({ accounts: ["A"] });
+    rig.account("A").otherwise(
+      failure(429, { type: "usage_limit_reached", headers: { "retry-after": "3600" } }),
+    );
+    dropIdleBuffers();
+    dropIdleBuffers();
+    const response = await rig.call("/v1/responses", null, { body });
+    assertEquals(response.status, status);
+    await response.body?.cancel();
+    // A fresh one begins with zeros.
+    assertEquals(borrowBytes(body.length)[0], body.charCodeAt(0));
+  });
+}
