@@ -18,16 +18,20 @@ export interface ClientRequest {
   whenLeft(callback: () => void): void;
 }
 
+/** Whoever wants to know of each piece of a body, in bytes. */
+export interface Progress {
+  count(bytes: number): void;
+}
+
 /** The body of a request. Either `read` or `whole` is used; what is read belongs to the reader. */
 export interface RequestSource extends ByteSource {
   /**
    * All of it, for a body whose length was declared.
    *
    * @param into  of that length; filled as it comes, also after the reader has lost interest.
-   * @param came  told of each piece, in bytes.
    * @returns how many bytes came. Throws when the client went before the end.
    */
-  whole(into: Uint8Array<ArrayBuffer>, came: (bytes: number) => void): Promise<number>;
+  whole(into: Uint8Array<ArrayBuffer>, progress: Progress): Promise<number>;
 }
 
 /** A connection whose client wants it for a WebSocket. */

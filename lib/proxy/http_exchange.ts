@@ -10,7 +10,7 @@ import { frameChunk } from "../core/chunk.ts";
 import { HeaderFields } from "../core/header_fields.ts";
 import type { ByteSource, Clock } from "../ports.ts";
 import type { Answer } from "./answer.ts";
-import type { ClientRequest, RequestSource, Upgrade } from "./client_request.ts";
+import type { ClientRequest, Progress, RequestSource, Upgrade } from "./client_request.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
@@ -55,14 +55,28 @@ export class HttpRequest implements ClientRequest {
 /** So much of a body may wait for its reader. */
 const WAITING_LIMIT_BYTES = 262_144;
 
+/** A body on its way into its memory. Not a closure: one for each request is kept until the next full collection. */
+interface Filling {
+  readonly into: Bytes;
+  readonly progress: Progress;
+  at: number;
+}
+
+function fill(filling: Filling, piece: Bytes): void {
+  filling.into.set(piece, filling.at);
+  filling.at += piece.length;
+  filling.progress.count(piece.length);
+  freeBytes(piece);
+}
+
 class IncomingBody implements RequestSource {
   readonly #incoming: IncomingMessage;
   readonly #queue: Bytes[] = [];
   #queuedBytes = 0;
   #state: "untouched" | "open" | "ended" | "broken" = "untouched";
   #wake: (() => void) | null = null;
-  /** Whoever takes the pieces at once; else they wait in the queue. */
-  #take: ((piece: Bytes) => void) | null = null;
+  /** Where the pieces go as they come, else they wait in the queue: a promise for each takes longer than copying it. */
+  #filling: Filling | null = null;
 
   constructor(incoming: IncomingMessage) {
     this.#incoming = incoming;
@@ -79,24 +93,17 @@ class IncomingBody implements RequestSource {
       if (this.#queuedBytes < WAITING_LIMIT_BYTES) this.#incoming.resume();
       return next;
     }
-    if (this.#state === "broken") throw new BodyCut();
+    if (this.#isBroken()) throw new BodyCut();
     return null;
   }
 
-  async whole(into: Bytes, came: (bytes: number) => void): Promise<number> {
-    let at = 0;
-    // Put where it belongs as it comes: a promise for each piece takes longer than copying it.
-    this.#take = (piece) => {
-      into.set(piece, at);
-      at += piece.length;
-      came(piece.length);
-      freeBytes(piece);
-    };
+  async whole(into: Bytes, progress: Progress): Promise<number> {
+    const filling = this.#filling = { into, progress, at: 0 };
     this.#begin();
-    while (this.#state === "open") await new Promise<void>((wake) => this.#wake = wake);
-    this.#take = null;
-    if (this.#state === "broken") throw new BodyCut();
-    return at;
+    if (this.#state === "open") await new Promise<void>((wake) => this.#wake = wake);
+    this.#filling = null;
+    if (this.#isBroken()) throw new BodyCut();
+    return filling.at;
   }
 
   /** What still comes is read and dropped: a client may send all of it before it looks at its answer. */
@@ -132,12 +139,16 @@ class IncomingBody implements RequestSource {
 
   #push(piece: Bytes): void {
     if (this.#state !== "open") return;
-    if (this.#take !== null) return this.#take(piece);
+    if (this.#filling !== null) return fill(this.#filling, piece);
     this.#queue.push(piece);
     this.#queuedBytes += piece.length;
     if (this.#queuedBytes >= WAITING_LIMIT_BYTES) this.#incoming.pause();
     this.#wake?.();
     this.#wake = null;
+  }
+
+  #isBroken(): boolean {
+    return this.#state === "broken";
   }
 
   #close(state: "ended" | "broken"): void {

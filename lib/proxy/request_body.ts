@@ -72,7 +72,7 @@ export async function readRequestBody(request: ClientRequest, reading: BodyReadi
     const bytes = borrowBytes(length);
     let came: number | TooSlow;
     try {
-      came = await pace.wait(body.whole(bytes, (count) => pace.count(count)));
+      came = await pace.wait(body.whole(bytes, pace));
     } catch {
       returnBytes(bytes);
       return { ok: false, problem: "aborted" };
