@@ -130,19 +130,9 @@ async function readUnknownLength(
   } catch {
     return { ok: false, problem: "aborted" };
   }
-  return decodeBody(join(chunks, total), false, coding, reading.inflate);
-}
-
-/** Puts the chunks together, which are nobody's afterwards. */
-function join(chunks: readonly Bytes[], total: number): Bytes {
-  const whole = borrowBytes(total);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.length;
-    freeBytes(chunk);
-  }
-  return whole;
+  const bytes = concat(chunks, total, borrowBytes(total));
+  for (const chunk of chunks) freeBytes(chunk);
+  return decodeBody(bytes, false, coding, reading.inflate);
 }
 
 async function decodeBody(
@@ -193,9 +183,10 @@ function paced(
   }, { highWaterMark: 0 });
 }
 
-export function concat(chunks: readonly Uint8Array<ArrayBuffer>[], total: number): Uint8Array<ArrayBuffer> {
-  if (chunks.length === 1) return chunks[0]!;
-  const whole = new Uint8Array(total);
+/** @param into  of that length; without it one chunk alone is given back as it is. */
+export function concat(chunks: readonly Bytes[], total: number, into?: Bytes): Bytes {
+  if (into === undefined && chunks.length === 1) return chunks[0]!;
+  const whole = into ?? new Uint8Array(total);
   let at = 0;
   for (const chunk of chunks) {
     whole.set(chunk, at);
