@@ -63,7 +63,9 @@ interface Filling {
 }
 
 function fill(filling: Filling, piece: Bytes): void {
-  filling.into.set(piece, filling.at);
+  // More than was declared the parser lets nobody send; thrown from here it would end the process.
+  const fits = piece.length <= filling.into.length - filling.at;
+  if (fits) filling.into.set(piece, filling.at);
   filling.at += piece.length;
   filling.progress.count(piece.length);
   freeBytes(piece);
